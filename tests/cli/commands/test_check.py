@@ -210,6 +210,19 @@ def test_a_state_that_is_declared_late(found, keyed):
     assert "is declared in process_element(), after the first element" in warned[0][1]
 
 
+@pytest.mark.parametrize(("calls", "wrong"), [("super().open(ctx)", 1), ("pass", 0)])
+def test_what_a_class_inherits_counts_where_it_is_called(found, keyed, calls, wrong):
+    path = keyed(f'{calls}; self.count = ctx.get_state(ValueStateDescriptor("count", Types.STRING()))')
+    base = "class Base(KeyedProcessFunction):\n    def open(self, ctx):\n        ctx.get_state(COUNT)\n\n\nclass Count(Base)"
+    count = 'COUNT = ValueStateDescriptor("count", Types.LONG())\n\n\n'
+    path.write_text(path.read_text().replace("class Count(KeyedProcessFunction)", count + base))
+
+    told = [message for _, _, message in errors(found(path)[1])]
+
+    assert len(told) == wrong
+    assert all(message.startswith("State 'count' is declared twice, with another type") for message in told)
+
+
 @pytest.mark.parametrize(
     "statement",
     [

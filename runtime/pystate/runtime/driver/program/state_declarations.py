@@ -132,27 +132,28 @@ class _Reader:
         methods = self._methods()
         first = [name for name in _FIRST if name in methods]
         for name in first:  # and what these call
-            called = (node.func for node in ast.walk(methods[name][1]) if isinstance(node, ast.Call))
+            nodes = (node for _, _, definition in methods[name] for node in ast.walk(definition))
+            called = (node.func for node in nodes if isinstance(node, ast.Call))
             first += [part.attr for part in called if _is_of_self(part) and part.attr in methods and part.attr not in first]
         for name in sorted(methods, key=lambda name: first.index(name) if name in first else len(first)):
-            file, definition = methods[name]
-            yield from _Method(self, file, definition, late=name not in first).found()
+            for file, names, definition in methods[name]:
+                yield from _Method(self, file, names, definition, late=name not in first).found()
 
-    def _methods(self) -> dict[str, tuple[str, ast.FunctionDef]]:
-        found: dict[str, tuple[str, ast.FunctionDef]] = {}
+    def _methods(self) -> dict[str, list[tuple[str, Mapping[str, Any], ast.FunctionDef]]]:
+        """Return file, global names and text of each method; before one that calls super() those it extends."""
+        found: dict[str, list[tuple[str, Mapping[str, Any], ast.FunctionDef]]] = {}
         for kind in type(self._function).__mro__:
             lines = class_lines(kind)
             if lines is None or is_library(lines[0]):
                 continue
             for node in lines[1].body:
-                if isinstance(node, ast.FunctionDef):
-                    found.setdefault(node.name, (lines[0], node))
+                if not isinstance(node, ast.FunctionDef):
+                    continue
+                known = found.setdefault(node.name, [])
+                if not known or _calls_super(known[0][2]):
+                    names = getattr(vars(kind).get(node.name), "__globals__", {})
+                    known.insert(0, (lines[0], names, node))
         return found
-
-    def globals_of(self, method: str) -> Mapping[str, Any]:
-        """Return the global names that a method sees."""
-        found = getattr(getattr(type(self._function), method, None), "__globals__", None)
-        return found if isinstance(found, dict) else {}
 
     def value_of_field(self, name: str) -> Any:
         """Return a field of the function: as a method that was read sets it, or as the program has set it."""
@@ -167,16 +168,18 @@ class _Reader:
 class _Method(ast.NodeVisitor):
     """Reads one method, statement by statement."""
 
-    def __init__(self, reader: _Reader, file: str, definition: ast.FunctionDef, *, late: bool) -> None:
+    def __init__(
+        self, reader: _Reader, file: str, names: Mapping[str, Any], definition: ast.FunctionDef, *, late: bool
+    ) -> None:
         self._reader = reader
         self._file = file
         self._definition = definition
         self._late = late
-        self._globals = reader.globals_of(definition.name)
-        names = [argument.arg for argument in definition.args.args]
-        self._self = names[0] if names else ""
-        self._parameters = set(names[1:])
-        self._locals: dict[str, Any] = dict.fromkeys(names[1:], _UnknownError)
+        self._globals = names
+        arguments = [argument.arg for argument in definition.args.args]
+        self._self = arguments[0] if arguments else ""
+        self._parameters = set(arguments[1:])
+        self._locals: dict[str, Any] = dict.fromkeys(arguments[1:], _UnknownError)
         self._found: list[StateDeclaration | WrongDeclaration] = []
 
     def found(self) -> list[StateDeclaration | WrongDeclaration]:
@@ -315,6 +318,10 @@ class _Method(ast.NodeVisitor):
 
 def _is_of_self(node: ast.AST, name: str = "self") -> TypeGuard[ast.Attribute]:
     return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name
+
+
+def _calls_super(definition: ast.FunctionDef) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "super" for node in ast.walk(definition))
 
 
 def _is_ours(value: Any) -> bool:
