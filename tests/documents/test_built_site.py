@@ -91,24 +91,36 @@ def served(site: Path) -> Iterator[str]:
     thread.join()
 
 
-def test_a_browser_asks_no_other_host_finds_words_and_fits_a_phone(served: str) -> None:
+def test_a_browser_asks_no_other_host_finds_words_in_both_languages_and_fits_a_phone(served: str) -> None:
     with browser() as chromium:
         page = chromium.new_page(viewport={"width": 390, "height": 800})
         asked: set[str] = set()
         errors: list[str] = []
         page.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
         page.on("pageerror", lambda error: errors.append(str(error)))
-        for path in ("", "getting-started/", "savepoints/", "reference/options/", "reference/api/pystate.datastream/"):
+        for path in (
+            "",
+            "getting-started.zh/",
+            "tutorial/",
+            "concepts/",
+            "pyflink/",
+            "savepoints/",
+            "reference/options/",
+            "reference/api/pystate.datastream/",
+        ):
             page.goto(served + path, wait_until="networkidle")
             assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, f"{path} is wider than a phone"
         page.set_viewport_size({"width": 1280, "height": 800})
-        page.goto(served, wait_until="networkidle")
-        page.locator(".md-search__input").click()
-        page.locator(".md-search__input").press_sequentially("savepoint rescale")
-        page.locator(".md-search-result__item").first.wait_for(timeout=60_000)
-        found = page.locator(".md-search-result__link").first.get_attribute("href")
-        assert found is not None
-        assert found.startswith(served)
-        assert "/repository/" not in found, "files that pages link to are not what people search"
+        for words in ("savepoint rescale", "保存点"):
+            page.goto(served, wait_until="networkidle")
+            page.locator(".md-search__input").click()
+            page.locator(".md-search__input").press_sequentially(words)
+            page.keyboard.press("End")  # the search heeds keys, and Chinese is typed without one
+            page.locator(".md-search-result__item").first.wait_for(timeout=60_000)
+            found = page.locator(".md-search-result__link").first.get_attribute("href")
+            assert found is not None
+            assert found.startswith(served)
+            assert "/repository/" not in found, "files that pages link to are not what people search"
+            assert ("zh" in found) == ("保存点" in words)
         assert asked == {urlsplit(served).netloc}
         assert errors == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,13 @@ def test_the_programs_count_and_go_on_as_the_page_says(monkeypatch: pytest.Monke
         restored.open()
         restored.process_elements("to be is to do".split())
         assert [(row.word, row["count"]) for row in restored.extract_output()] == [("to", 3), ("be", 3)]
+
+
+def test_the_chinese_page_has_the_same_files_and_commands() -> None:
+    chinese = (DOCS / "getting-started.zh.md").read_text("utf-8")
+    assert [block[:3] for block in blocks(chinese)] == [block[:3] for block in blocks(STARTED)]
+    links = [set(re.findall(r"\]\((?!getting)([^)]+)\)", text)) for text in (chinese, STARTED)]
+    assert links[0] == links[1]
 
 
 @pytest.fixture
