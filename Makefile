@@ -34,7 +34,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock dist wheelhouse release-tools matrix clean
+.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock dist release wheelhouse release-tools matrix clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGR
 
 dist: $(INSTALLED) ## Build source archive and wheel into dist/, the same bytes for the same commit
 	$(BIN)/python -m release.build
+
+release: dist $(RELEASE_TOOLS)/.complete ## Check all that a release must have (tag, notes, archives, licences), write bill of materials and hashes into dist/, and say what is left to do
+	$(BIN)/python -m release.check
 
 wheelhouse: $(WHEELHOUSE)/.complete ## Bring the wheels of all dependencies into build/wheelhouse: what the tests of installations, and machines without a network, install from
 

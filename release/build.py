@@ -7,6 +7,7 @@ commit (SOURCE_DATE_EPOCH). What builds is the setuptools of requirements/build.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import gzip
 import io
 import os
@@ -39,7 +40,8 @@ def build(tree: Path, into: Path, epoch: int) -> tuple[Path, Path]:
         epoch: The time of all files in them.
     """
     into.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="pystate-build-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="pystate-build-") as scratch, open(tree / "pyproject.toml") as only_one:
+        fcntl.flock(only_one, fcntl.LOCK_EX)  # setuptools lays the archive out in the tree, under one name for all builds
         built = _hook("build_sdist", tree, Path(scratch), epoch)
         archive = into / built.name
         _repack(built, archive, epoch)

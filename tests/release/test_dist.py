@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,8 @@ def test_the_source_archive_has_no_tests_and_builds_the_wheel_without_history(bu
     assert not [name for name in inner if name.startswith(("tests", "docs", "benchmarks", "build"))]
 
 
-def test_another_build_has_the_same_bytes(built, tmp_path):
-    again = build(REPOSITORY, tmp_path, EPOCH)
-    assert [file.read_bytes() for file in again] == [file.read_bytes() for file in built]
+def test_other_builds_have_the_same_bytes_also_two_at_the_same_time(built, tmp_path):
+    with ThreadPoolExecutor() as threads:
+        others = list(threads.map(lambda name: build(REPOSITORY, tmp_path / name, EPOCH), ("one", "two")))
+    for again in others:
+        assert [file.read_bytes() for file in again] == [file.read_bytes() for file in built]
