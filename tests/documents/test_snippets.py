@@ -13,13 +13,13 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from pystate.connectors.number_sequence import NumberSequenceSource
 
 from pystate.common import Encoder, Types
 from pystate.common.configuration.configuration import Configuration, load_configuration
 from pystate.common.files.home import PystateHome
 from pystate.common.job_client import JobClient
 from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.core.api.executor import Executor, JobExecutionResult, current_executor, register_executor
 from pystate.core.api.job_graph import StreamGraph
 from pystate.datastream import (

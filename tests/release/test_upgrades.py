@@ -17,6 +17,7 @@ import pytest
 from pystate.common.files.home import read_json
 from release.build import build
 from tests.ops.jobmanager.harness import REPOSITORY, ManagerProcess
+from tests.waiting import LONGEST_S
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ class Upgraded(ManagerProcess):
     def upgrade(self, release: Path) -> None:
         if self.process is not None:
             self.process.terminate()
-            self.process.wait(30)
+            self.process.wait(LONGEST_S)
         self.python_path = os.pathsep.join((str(release), str(REPOSITORY)))
         self.start()
         assert self.request("GET", "/config")[1]["pystate-version"] == release.name.removeprefix("pystate-")

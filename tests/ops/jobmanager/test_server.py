@@ -16,6 +16,9 @@ from pystate.ops.jobmanager.server import AlreadyRunningError, bind, job_manager
 from pystate.runtime.job_folder.job_record import JobRecord
 from tests.ops.jobmanager.harness import ManagerProcess, eventually
 
+_DRIVER_WAITED_FOR_S = 45
+"""A driver that hangs was waited for by a minute."""
+
 
 def test_the_next_free_port_is_taken():
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -145,7 +148,7 @@ def test_its_end_waits_for_no_driver_that_hangs(tmp_path):
     try:
         eventually(lambda: len(_sockets_to(manager.process.pid, read_json(manager.home.job(job).driver)["port"])) > 0)
         manager.process.terminate()
-        manager.process.wait(25)  # the driver would be waited for longer
+        manager.process.wait(_DRIVER_WAITED_FOR_S)
         asking.join()
         assert [status for status, _ in answers] == [503]
         assert "Traceback" not in manager.home.jobmanager_log.read_text()
