@@ -33,6 +33,7 @@ from pystate.datastream import (
 from pystate.datastream.connectors.file_system import FileSink
 from pystate.datastream.connectors.kafka import KafkaSink, KafkaSource
 from pystate.queryable import QueryableStateClient
+from pystate.state_processor import SavepointReader
 from pystate.testing import KeyedOneInputOperatorTestHarness
 from tests.documents.page import DOCS, ROOT, Block, blocks
 
@@ -140,12 +141,16 @@ def given(page: str) -> dict[str, Any]:
     own: dict[str, Any] = {"env": env, **dict.fromkeys(("stream", "lines", "orders", "payments"), stream)}
     if page == "connectors-files.md":
         own["builder"] = FileSink.for_row_format("/data", Encoder.simple_string_encoder())
-    if page == "jobs.md":
+    if page in {"jobs.md", "notebooks.md"}:
         env = mock.create_autospec(StreamExecutionEnvironment, instance=True)
         env.execute_async.return_value = mock.create_autospec(JobClient, instance=True)
         stream = mock.create_autospec(DataStream, instance=True)
         stream.execute_and_collect.return_value = mock.MagicMock()
         own |= {"env": env, "stream": stream}
+    if page == "notebooks.md":
+        reader = mock.create_autospec(SavepointReader)
+        reader.read.return_value = mock.create_autospec(SavepointReader, instance=True)
+        own |= {"SavepointReader": reader, "path": "/savepoints/savepoint-1"}
     if page == "queryable-state.md":
         own |= {"self": SimpleNamespace(), "runtime_context": context, "job_id": "0" * 32}
     if page == "kafka.md":
