@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
@@ -23,7 +23,7 @@ from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
 from pystate.common.user_code.user_errors import error_sentence, user_failure
-from pystate.core.api.executor import Executor, register_executor, registered_executor
+from pystate.core.api.executor import register_executor, registered_executor
 from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
@@ -42,7 +42,7 @@ from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.runtime.driver.program.submitted_program import ProgramTaken, run_to_execute
+from pystate.runtime.driver.program.submitted_program import GraphExecutor, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
 from pystate.runtime.plan.named_key_column import named_key_column
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
@@ -52,8 +52,8 @@ from pystate.testing.operator_snapshot import UID, OperatorSnapshot
 _Step = OneInputTransformation | TwoInputTransformation
 
 
-class _GraphExecutor(Executor):
-    """Keeps the graph, and ends the program."""
+class _KeepingExecutor(GraphExecutor):
+    """Keeps the graph, and the names of the program."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -70,7 +70,7 @@ class _GraphExecutor(Executor):
         del configuration
         return SparkObject()
 
-    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> NoReturn:
+    def take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> None:
         """Keep the graph."""
         del job_name
         self.graph, self.configuration = graph, configuration
@@ -78,14 +78,6 @@ class _GraphExecutor(Executor):
         while frame.f_back is not None and frame.f_globals.get("__name__") != "__main__":
             frame = frame.f_back
         self.names = frame.f_globals
-        raise ProgramTaken
-
-    def execute_async(
-        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: Any = None
-    ) -> NoReturn:
-        """Keep the graph."""
-        del results
-        self.execute(graph, configuration, job_name)
 
 
 @contextmanager
@@ -116,7 +108,7 @@ class Program:
     def __init__(
         self, job_file: Path | str, arguments: Sequence[str] = (), configuration: Configuration | None = None
     ) -> None:
-        executor = _GraphExecutor(configuration or Configuration())
+        executor = _KeepingExecutor(configuration or Configuration())
         path = Path(job_file).absolute()
         with _own_globals(), without_spark():
             try:

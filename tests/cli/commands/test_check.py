@@ -105,6 +105,7 @@ def test_a_pipe_gets_lines_as_compilers_write_them(pystate, keyed):
         ("import nosuch", "program", "ModuleNotFoundError: No module named 'nosuch'", "import nosuch"),
         ("for x in :", "program", "SyntaxError: invalid syntax", "for x in"),
         ("raise SystemExit(3)", "program", "job.py ended with exit code 3 before its execute().", None),
+        ("raise SystemExit('usage: it')", "program", "job.py ended before its execute(): usage: it", None),
         ('numbers.map(lambda n: n).uid("numbers").print()', "uid", "The uid 'numbers' is used by two operators", "lambda n"),
         ("numbers.map(lambda n: n)", "graph", "The job has no sink", None),
         ("import threading\nlock = threading.Lock()\nnumbers.map(lambda n: lock).print()", "function", "_thread", "lock ="),
@@ -125,6 +126,38 @@ def test_errors_of_all_kinds(found, written, text, check, message, at):
     assert [one[0] for one in wrong] == [check]
     assert message in wrong[0][2]
     assert wrong[0][1] == (None if at is None else line_of(path, at))
+
+
+IN_A_THREAD = """
+import threading
+thread = threading.Thread(target=env.execute, args=("job",))
+thread.start()
+thread.join()
+"""
+CATCHES_ALL = """
+try:
+    env.execute("job")
+except BaseException as error:
+    {handler}
+env.execute("another")
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        IN_A_THREAD,
+        *(CATCHES_ALL.format(handler=text) for text in ("pass", "raise SystemExit(1)", "raise ValueError from error")),
+    ],
+)
+def test_an_execute_counts_whatever_the_program_makes_of_its_end(pystate, written, end):
+    path = written("numbers.print()", end=end)
+
+    code, out, err = pystate("check", path)
+
+    assert (code, "error" in out, "Traceback" in err) == (0, False, False)
+    assert "The job 'job': " in err
+    assert (code, pystate("info", path).code) == (0, 0)
 
 
 def test_a_program_that_never_executes(found, written):

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import PipelineOptions
@@ -19,15 +19,12 @@ from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import JobGraphError, PystateError
-from pystate.common.job_client import JobClient
-from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.program_finding import ProgramFinding, Severity
 from pystate.common.type_rules import WrongValueError, conform_to
 from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
 from pystate.common.user_code.taken import refusals_collected
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import user_frame
-from pystate.core.api.executor import Executor
 from pystate.core.api.job_graph import StreamGraph, element_type
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.state.base.loader import check_state_backend
@@ -38,20 +35,17 @@ from pystate.runtime.driver.program.early_check import program_refusals
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program.restore_check import RestoreCheck, check_against
 from pystate.runtime.driver.program.state_declarations import StateDeclaration, WrongDeclaration, declarations
-from pystate.runtime.driver.program.submitted_program import ProgramTaken, answered, program_trace, run_to_execute
+from pystate.runtime.driver.program.submitted_program import GraphExecutor, answered, program_trace, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
 from pystate.runtime.execution.restore import load_snapshot
 from pystate.runtime.job_folder.restart_strategies import restart_warnings
 from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
 from pystate.runtime.plan.planner import JobPlanner
 
-if TYPE_CHECKING:
-    from pystate.core.api.collected_results import ResultQueue
-
 _SPARK_FOLLOWS = "pystate info starts Spark where the program asks for it, and looks at all of the program"
 
 
-class CheckExecutor(Executor):
+class CheckExecutor(GraphExecutor):
     """An executor that looks at the program's graph instead of running it.
 
     Args:
@@ -85,18 +79,8 @@ class CheckExecutor(Executor):
         del configuration
         return SparkObject()
 
-    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Look at the graph, and end the program."""
-        self._take(graph, configuration, job_name)
-
-    def execute_async(
-        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
-    ) -> JobClient:
-        """Look at the graph, and end the program."""
-        del results
-        self._take(graph, configuration, job_name)
-
-    def _take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> NoReturn:
+    def take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> None:
+        """Look at the graph."""
         self.name = job_name
         with self._finding("configuration"):
             configuration = in_execution_mode(graph, configuration)
@@ -116,7 +100,6 @@ class CheckExecutor(Executor):
             self._plan(graph, uids, configuration)
         for notice in [*graph.notices, *configuration.notices()]:
             self._warn("configuration", notice)
-        raise ProgramTaken
 
     def _states(self, graph: StreamGraph, uids: Mapping[int, str]) -> dict[str, list[StateDeclaration]]:
         found: dict[str, list[StateDeclaration]] = {}

@@ -9,23 +9,20 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import PipelineOptions
 from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
 from pystate.common.errors import PystateError
-from pystate.common.job_client import JobClient
-from pystate.common.job_execution_result import JobExecutionResult
-from pystate.core.api.executor import Executor
 from pystate.core.api.job_graph import StreamGraph
 from pystate.core.api.json_plan import json_plan
 from pystate.runtime.driver.program.early_check import check_program
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program.restore_check import check_against
 from pystate.runtime.driver.program.submitted_program import (
-    ProgramTaken,
+    GraphExecutor,
     answered,
     program_place,
     program_trace,
@@ -39,11 +36,8 @@ from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
 from pystate.runtime.plan.planner import JobPlanner
 from pystate.runtime.spark.sessions.session import create_session
 
-if TYPE_CHECKING:
-    from pystate.core.api.collected_results import ResultQueue
 
-
-class PlanExecutor(Executor):
+class PlanExecutor(GraphExecutor):
     """An executor that captures the program's plan instead of running it.
 
     Args:
@@ -74,8 +68,8 @@ class PlanExecutor(Executor):
             self._session = create_session(configuration, "pystate info", self._folder / "spark.log")
         return self._session
 
-    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
-        """Capture the plan and end the program."""
+    def take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> None:
+        """Capture the plan."""
         parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
         auto_uids = bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
         try:
@@ -88,7 +82,7 @@ class PlanExecutor(Executor):
             restore = self._restore(graph, configuration, auto_uids=auto_uids) if self._restores else None
         except PystateError as error:
             self.plan = {"failure": failure_dict(error, traceback.format_exc())}
-            raise ProgramTaken from error
+            return
         self.plan = {
             "name": job_name,
             "parallelism": parallelism,
@@ -97,15 +91,6 @@ class PlanExecutor(Executor):
             "guarantees": [one.to_plain() for one in guarantees],
             "restore": restore,
         }
-        raise ProgramTaken
-
-    def execute_async(
-        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
-    ) -> JobClient:
-        """Capture the plan and end the program."""
-        del results
-        self.execute(graph, configuration, job_name)
-        raise ProgramTaken
 
     def _look_at_sources(self, graph: StreamGraph, configuration: Configuration) -> None:
         """Inspect the DataFrames of a program that has requested a session; files and collections can be read again."""

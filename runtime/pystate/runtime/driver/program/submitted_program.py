@@ -6,25 +6,61 @@ import contextlib
 import os
 import runpy
 import sys
+import threading
 import traceback
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions
 from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.files.home import read_json, write_json
 from pystate.core.api.executor import Executor, register_executor
+from pystate.core.api.job_graph import StreamGraph
 from pystate.runtime.spark.workers.python_files import add_python_files
+
+if TYPE_CHECKING:
+    from pystate.core.api.collected_results import ResultQueue
 
 
 class ProgramTaken(BaseException):
     """Ends a program at its execute(); not an `Exception`, so that the program doesn't catch it."""
 
 
-def run_to_execute(job_file: Path, arguments: list[str], executor: Executor) -> None:
-    """Run a program up to its execute(), at which the executor raises `ProgramTaken`.
+class GraphExecutor(Executor):
+    """An executor that takes the graph of a program's first execute() instead of running it, and ends the program.
+
+    Attributes:
+        taken: Whether it has one. Then whatever the program does with `ProgramTaken`, it has got to its execute().
+    """
+
+    taken = False
+
+    def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> NoReturn:
+        """Take the graph, and end the program."""
+        if not self.taken:
+            self.take(graph, configuration, job_name)
+            self.taken = True
+        if threading.current_thread() is not threading.main_thread():
+            raise SystemExit  # which alone ends a thread silently
+        raise ProgramTaken
+
+    def execute_async(
+        self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
+    ) -> NoReturn:
+        """Take the graph, and end the program."""
+        del results
+        self.execute(graph, configuration, job_name)
+
+    @abstractmethod
+    def take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> None:
+        """Take the graph."""
+
+
+def run_to_execute(job_file: Path, arguments: list[str], executor: GraphExecutor) -> None:
+    """Run a program up to its execute(), at which the executor takes its graph.
 
     Args:
         job_file: The program.
@@ -44,8 +80,19 @@ def run_to_execute(job_file: Path, arguments: list[str], executor: Executor) -> 
     except ProgramTaken:
         return
     except SystemExit as error:
-        message = f"{job_file.name} ended with exit code {error.code} before its execute()."
+        if executor.taken:
+            return
+        told = isinstance(error.code, str)  # what Python prints, for an exit code of 1
+        how = "" if told else f" with exit code {error.code or 0}"
+        why = f": {error.code}" if told else "."
+        message = f"{job_file.name} ended{how} before its execute(){why}"
         raise JobGraphError(message, where=str(job_file)) from None
+    except Exception:
+        if executor.taken:  # the program has made it of what ended it
+            return
+        raise
+    if executor.taken:  # in a thread, or the program has caught what was to end it
+        return
     message = f"{job_file.name} never calls execute()."
     raise JobGraphError(message, where=str(job_file), hint='end the program with env.execute("name")')
 
