@@ -202,3 +202,39 @@ def test_a_breakpoint_is_at_the_first_statement(job):
 def test_a_record_that_is_none(job, record, error, message):
     with pytest.raises(error, match=message):
         replay(request_of(job, record=record))
+
+
+TWO_KEYS = """
+from pystate.common import Types
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.functions import KeyedCoProcessFunction
+from pystate.datastream.state import ValueStateDescriptor
+
+
+class Latest(KeyedCoProcessFunction):
+    def open(self, ctx):
+        self.latest = ctx.get_state(ValueStateDescriptor("latest", Types.LONG()))
+
+    def process_element1(self, value, ctx):
+        yield value["key"], self.latest.value()
+
+    def process_element2(self, value, ctx):
+        self.latest.update(value[1])
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+asked = env.from_collection([{"key": "a"}]).key_by(lambda v: v["key"], Types.STRING())
+told = env.from_collection([("a", 1)]).key_by(lambda v: v[0], Types.STRING())
+asked.connect(told).process(Latest()).uid("latest").print()
+env.execute("latest")
+"""
+
+
+def test_a_record_of_the_second_input_has_the_key_that_input_has(tmp_path):
+    (tmp_path / "latest.py").write_text(TWO_KEYS)
+    with Program(tmp_path / "latest.py").harness("latest") as harness:
+        key = harness.key_of(("b", 5), 2)
+        harness.process(("b", 5), input_number=2)
+        assert (key, harness.get_keyed_state(key)) == ("b", {"latest": 5})
+        with pytest.raises(UsageError, match="has no input 3"):
+            harness.process(5, input_number=3)

@@ -102,9 +102,10 @@ def replay(request: dict[str, Any]) -> int:
 
 
 def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, element: Any, answer: _Answer) -> int:
-    key = harness.key_of(element)
-    before = harness.get_keyed_state(key) if harness.keyed else {}
-    if harness.keyed:
+    number = int(request["input"])
+    key, keyed = harness.key_of(element, number), harness.has_key(number)
+    before = harness.get_keyed_state(key) if keyed else {}
+    if keyed:
         answer.add("key", repr(key))
     answer.add("record", repr(element))
     if request["timestamp"] is not None:
@@ -115,7 +116,7 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
     results = [] if error is not None else harness.extract_output()
     if error is None:
         answer.add_all("result", [repr(result) for result in results])
-        after = harness.get_keyed_state(key) if harness.keyed else {}
+        after = harness.get_keyed_state(key) if keyed else {}
         answer.add_all("state after", [f"{name} = {value!r}" for name, value in after.items()])
     else:
         answer.add("raised", error_sentence(error))
@@ -126,7 +127,11 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
             raise UsageError(message, where=repr(element), hint="give its class a __repr__ that makes it, and an __eq__")
         named = {**request, "operator": request["operator"] or harness.uid}
         test = harness_test(named, key, before, results, error, program)
-        Path(request["as_test"]).write_text(test, "utf-8")
+        try:
+            Path(request["as_test"]).write_text(test, "utf-8")
+        except OSError as failed:
+            message = f"The test can't be written: {failed.strerror}."
+            raise UsageError(message, where=request["as_test"]) from failed
     return int(error is not None)
 
 

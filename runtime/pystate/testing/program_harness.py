@@ -212,7 +212,7 @@ class ProgramHarness(OperatorTestHarness):
         self.uid = uid
         self.function = step.function
         self.keyed = step.keyed
-        self._select = inputs[0].key_selector
+        self._selects = [one.key_selector for one in inputs]
         key_type = _key_type(step)
         snapshot = None
         backend, most, subtask, parallelism = "hashmap", step.max_parallelism or MAX_PARALLELISM, 0, 1
@@ -226,9 +226,9 @@ class ProgramHarness(OperatorTestHarness):
             handles = [handle for one in operator.subtasks.values() for handle in one.keyed_state]
             if any(isinstance(handle, IncrementalKeyedStateHandle) for handle in handles):
                 backend = "rocksdb"
-        if key_of is not None and self._select is not None and savepoint is not None:
+        if key_of is not None and self._selects[0] is not None and savepoint is not None:
             codec = KeyCodec(key_type)  # a subtask with this one key group: no other state is read
-            key = _key(self._select, key_of, uid)
+            key = _key(self._selects[0], key_of, uid)
             subtask, parallelism = codec.key_group(codec.internal(key), most), most
         super().__init__(
             step.kind,
@@ -252,17 +252,33 @@ class ProgramHarness(OperatorTestHarness):
             self.initialize_state(_share(snapshot, snapshot.operator(uid), subtask, parallelism))
         self.open()
 
-    def key_of(self, element: Any) -> Any:
-        """Return the key of an element of the first input; None without key_by()."""
-        return None if self._select is None else _key(self._select, element, self.uid)
+    def has_key(self, input_number: int = 1) -> bool:
+        """Return whether the elements of an input, 1 or 2, have keys; those of a broadcast stream have none.
+
+        Raises:
+            UsageError: The operator has no such input.
+        """
+        return self._selects[self._index(input_number)] is not None
+
+    def key_of(self, element: Any, input_number: int = 1) -> Any:
+        """Return the key of an element of an input, 1 or 2; None without key_by()."""
+        select = self._selects[self._index(input_number)]
+        return None if select is None else _key(select, element, self.uid)
 
     def process(self, element: Any, timestamp: int | None = None, *, input_number: int = 1) -> None:
         """Process an element of an input, 1 or 2; its timestamp is in ms since 1970, None for none."""
-        self._process(input_number - 1, [element], [timestamp])
+        self._process(self._index(input_number), [element], [timestamp])
 
     def process_watermark(self, timestamp: int, *, input_number: int = 1) -> None:
         """Advance the event time of an input, ms since 1970, and fire the timers that are due."""
-        self._process_watermark(input_number - 1, timestamp)
+        self._process_watermark(self._index(input_number), timestamp)
+
+    def _index(self, input_number: int) -> int:
+        if not 1 <= input_number <= len(self._selects):
+            message = f"The operator {self.uid!r} has no input {input_number}."
+            hint = "leave the input out: it has one" if len(self._selects) == 1 else "name input 1 or 2"
+            raise UsageError(message, hint=hint)
+        return input_number - 1
 
     def elements(self, batch: pa.RecordBatch, input_index: int) -> Iterator[tuple[Any, int | None]]:
         """Yield (element, timestamp) of a batch of rows, as the job's subtask gets them.

@@ -85,6 +85,12 @@ def test_wrong_calls(pystate, job):
     code, out, err = pystate("debug", "--operator", "cuont", "--record", "1", job)
     assert code == 1
     assert "did you mean 'count'?" in err
+    code, out, err = pystate("debug", "--operator", "count", "--input", "2", "--record", "('a', 1)", job)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: The operator 'count' has no input 2.")
+    code, out, err = pystate("debug", "--operator", "count", "--record", "('a', 1)", "--as-test", "no/test.py", job)
+    assert code == 2
+    assert err.startswith("error: The test can't be written: No such file or directory.")
 
 
 @pytest.fixture
