@@ -233,6 +233,7 @@ def test_an_idle_source_runs_no_epochs_and_wakes_the_job_and_is_drained(run_job,
         sign.touch()
         job.wait_for(lambda number=number: seen.rows[("came",)] == number)
     assert job.master.engine.progress()["epoch"] - before <= 4  # none but those that it woke
+    assert job.master.engine.progress()["epochs"]  # though Spark has no query that tells of them
     job.master.savepoint(str(tmp_path / "savepoints"), stop=True, cancel=False, drain=True).result(LONGEST_S)
     job.result()
     assert job.status["state"] == "FINISHED"

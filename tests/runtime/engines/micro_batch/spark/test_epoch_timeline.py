@@ -58,3 +58,20 @@ def test_a_query_that_is_gone_keeps_what_was_seen() -> None:
     seen = timeline.look(query)
     gone: Any = object()
     assert timeline.look(gone) == seen
+
+
+def test_epochs_that_are_no_batches_of_spark() -> None:
+    parts = {"sources": 0, "planning": 0, "log": 0, "run": 40}
+    timeline = EpochTimeline()
+    timeline.ran(2250, 40)
+    assert timeline.look(None) == [{"began": 2250, "duration": 40, **parts}]
+
+
+def test_they_stand_among_batches_by_time_and_the_oldest_go() -> None:
+    query: Any = Query(report(1, addBatch=7), report(3, addBatch=9))
+    timeline = EpochTimeline()
+    timeline.ran(2250, 40)
+    assert [one["run"] for one in timeline.look(query)] == [7, 40, 9]
+    for begun in range(4000, 4060):
+        timeline.ran(begun, 1)
+    assert [one["began"] for one in timeline.look(query)] == list(range(4000, 4060))

@@ -154,9 +154,8 @@ class MicroBatchEngine:
         overdue = current_time_ms() if has_timers and (own or restored.with_state) else None  # the first epoch reports more
         began, at, failed = self._job_epochs.attempt_started, (restored.epoch, restored.batch_id), events.checkpoints_failed
         self._epochs = began(pool, self._logs, *at, failed, overdue, rows_first=restored.again)
-        self._without_rows = EpochsWithoutRows(
-            self._spark, plan, self._frames, environment, self._slots, self._epochs, self._stages, self._run, self._fail
-        )
+        of_job = (self._spark, plan, self._frames, environment, self._slots, self._epochs, self._stages)
+        self._without_rows = EpochsWithoutRows(*of_job, self._run_without_rows, self._fail)
         if restored.clock is not None:
             self._without_rows.run_again(restored.clock)
         if self._frames:
@@ -235,7 +234,7 @@ class MicroBatchEngine:
 
     def timeline(self) -> list[dict[str, int]]:
         """Return what each part of the last epochs took, see `EpochTimeline`."""
-        return [] if self._query is None else self._timeline.look(self._query)
+        return self._timeline.look(self._query)
 
     def stop(self) -> None:
         """Stop the query and the epochs outside of its batches; wait for running work up to a timeout."""
@@ -335,6 +334,18 @@ class MicroBatchEngine:
                 self._deliver(sink, epoch, prepared)
             epochs.finish_epoch(epoch, batch_id)
             self._metrics.epoch_finished(epoch)
+
+    def _run_without_rows(
+        self,
+        epoch: int,
+        batch_id: int,
+        frame: Callable[[], DataFrame],
+        prove: Callable[[Mapping[SubtaskId, PreparedEpoch]], None],
+    ) -> None:
+        """Run an epoch that is no batch of Spark's, which has no report of it."""
+        began, clock = current_time_ms(), time.monotonic()
+        self._run(epoch, batch_id, frame, prove)
+        self._timeline.ran(began, int((time.monotonic() - clock) * 1000))
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
