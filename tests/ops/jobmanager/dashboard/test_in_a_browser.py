@@ -263,6 +263,21 @@ def test_each_setting_says_where_it_comes_from(pages: Pages, manager: ManagerThr
     expect(page.get_by_role("row").filter(has_text="execution.checkpointing.timeout")).to_contain_text("default")
 
 
+def test_the_command_that_submits_once_more_is_whole_but_for_secrets(pages: Pages, manager: ManagerThread) -> None:
+    given = {"s3.secret-key": "hush", "state.backend.type": "rocksdb"}
+    job = manager.submit(
+        configuration=given,
+        origins={key: f"command line: -D {key}" for key in given},
+        savepoint_path=str(next(SNAPSHOTS.iterdir())),
+        allow_non_restored_state=True,
+    )
+    page = pages.go(f"/jobs/{job}/settings")
+    command = page.locator("code").filter(has_text="pystate run -d")
+    expect(command).to_contain_text(re.compile(" -s .* -n -D state.backend.type=rocksdb /"))
+    expect(command).not_to_contain_text("secret-key")
+    expect(page.get_by_text("Secret, and not in the command: s3.secret-key.")).to_be_visible()
+
+
 def test_the_page_says_when_the_job_manager_is_gone_and_goes_on_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
     manager = ManagerThread(tmp_path / "home").start()
     context = browser.new_context(locale="en-GB")

@@ -21,14 +21,28 @@ export function SettingsView({ jid, job, session }) {
     ${checkpoints ? html`<${Panel} title=${t("Checkpointing")}>${of(checkpoints)}<//>` : null}</div>`;
 }
 
-const Submission = ({ of }) => html`<${Panel} title=${t("Submitted")}><${Facts} of=${[
-  [t("Program"), html`<span class="mono small">${of.job_file}</span>`],
-  [t("Working directory"), html`<span class="mono small">${of.working_directory}</span>`],
-  [t("Submitted at"), time(of.submitted_at)],
-  [t("Parallelism"), of.parallelism ?? "–"],
-  of.savepoint_path ? [t("Started from"), html`<a href=${`#/savepoints?path=${encodeURIComponent(of.savepoint_path)}`} class="mono small">${of.savepoint_path}</a>`] : null,
-]} />
-  <p class="small soft">${t("The same once more:")}</p><${Command} text=${["cd", quoted(of.working_directory), "&&", "pystate run -d", ...(of.parallelism ? ["-p", of.parallelism] : []), ...(of.savepoint_path ? ["-s", quoted(of.savepoint_path)] : []), ...(of.job_name ? ["--name", quoted(of.job_name)] : []), ...of.settings.filter((one) => one.place.startsWith("-D ")).map((one) => `-D ${quoted(`${one.key}=${one.value}`)}`), quoted(of.job_file), ...of.arguments.map(quoted)].join(" ")} /><//>`;
+const HIDDEN = "******";
+
+function Submission({ of }) {
+  const given = of.settings.filter((one) => one.place.startsWith("-D "));
+  const secret = given.filter((one) => one.value === HIDDEN);
+  const options = [
+    ...(of.parallelism ? ["-p", of.parallelism] : []),
+    ...(of.savepoint_path ? ["-s", quoted(of.savepoint_path)] : []),
+    ...(of.allow_non_restored_state ? ["-n"] : []),
+    ...(of.job_name ? ["--name", quoted(of.job_name)] : []),
+    ...given.filter((one) => one.value !== HIDDEN).map((one) => `-D ${quoted(`${one.key}=${one.value}`)}`),
+  ];
+  return html`<${Panel} title=${t("Submitted")}><${Facts} of=${[
+    [t("Program"), html`<span class="mono small">${of.job_file}</span>`],
+    [t("Working directory"), html`<span class="mono small">${of.working_directory}</span>`],
+    [t("Submitted at"), time(of.submitted_at)],
+    [t("Parallelism"), of.parallelism ?? "–"],
+    of.savepoint_path ? [t("Started from"), html`<a href=${`#/savepoints?path=${encodeURIComponent(of.savepoint_path)}`} class="mono small">${of.savepoint_path}</a>`] : null,
+  ]} />
+    <p class="small soft">${t("The same once more:")}</p><${Command} text=${["cd", quoted(of.working_directory), "&&", "pystate run -d", ...options, quoted(of.job_file), ...of.arguments.map(quoted)].join(" ")} />
+    ${secret.length ? html`<p class="small soft">${t("Secret, and not in the command: {keys}.", { keys: secret.map((one) => one.key).join(", ") })}</p>` : null}<//>`;
+}
 
 function Settings({ of }) {
   const [all, showAll] = useState(false);
