@@ -85,6 +85,17 @@ def test_a_job_whose_program_was_killed_has_failed_at_the_next_look(manager, pro
     assert manager.request("GET", f"/jobs/{JOB}/checkpoints")[0] in (200, 404)
 
 
+def test_a_job_of_a_program_has_no_submission(manager, program, caplog):
+    caplog.set_level("INFO")
+    code, answer = manager.request("GET", f"/pystate/jobs/{JOB}/submission")
+    assert (code, "its own program" in answer["errors"][0]) == (404, True)
+    code, config = manager.request("GET", f"/jobs/{JOB}/config")
+    assert (code, config["pystate"]["configuration"]) == (200, {})
+    assert config["execution-config"]["restart-strategy"] == "not known: the job is run by its own program"
+    assert manager.request("GET", "/pystate/disks")[0] == 200
+    assert "the places of job" not in caplog.text
+
+
 def test_a_job_of_a_program_can_be_cancelled(manager, program):
     assert manager.request("PATCH", f"/jobs/{JOB}?mode=cancel")[0] == 202
     eventually(lambda: manager.state(JOB) == "CANCELED")

@@ -121,6 +121,8 @@ def local_path(place: str | None) -> Path | None:
 
 
 def _places_of(job: SupervisedJob) -> Iterator[tuple[str, Path]]:
+    if job.program is not None:  # it has its settings in its own process
+        return
     try:
         settings = SubmissionFile.read(job.directory).configuration
     except (PystateError, OSError) as error:

@@ -278,6 +278,15 @@ def test_the_command_that_submits_once_more_is_whole_but_for_secrets(pages: Page
     expect(page.get_by_text("Secret, and not in the command: s3.secret-key.")).to_be_visible()
 
 
+def test_the_settings_of_a_job_that_its_own_program_runs_are_no_failure(pages: Pages, job: str) -> None:
+    nothing = {"errors": ["run by its own program"]}
+    pages.page.route("**/submission", lambda route: route.fulfill(status=404, json=nothing))
+    page = pages.go(f"/jobs/{job}/settings")
+    expect(page.get_by_text("The job is run by its own program, which alone knows its settings.")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.unroute("**/submission")
+
+
 def test_the_page_says_when_the_job_manager_is_gone_and_goes_on_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
     manager = ManagerThread(tmp_path / "home").start()
     context = browser.new_context(locale="en-GB")

@@ -89,6 +89,8 @@ def _vertex(request: RestRequest) -> JobVertexDetailsInfo:
 
 def _config(request: RestRequest) -> JobConfigInfo:
     job = request.job
+    if job.program is not None:
+        return messages.job_config(job.job_id, job.status(), {}, "not known: the job is run by its own program")
     configuration = SubmissionFile.read(job.directory).configuration
     try:
         strategy = restart_strategy(Configuration(configuration)).describe()

@@ -11,6 +11,7 @@ from pystate.common.errors import PystateError
 from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.job_settings import job_settings
 from pystate.ops.jobmanager.rest.parameters import Parameter, number
+from pystate.ops.jobmanager.rest.rest_errors import NotFoundError
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, TRUTH, Schema, array, mapping, nullable
 from pystate.ops.jobmanager.web.request_guard import MAX_BODY_BYTES
@@ -61,6 +62,9 @@ def _submit(request: RestRequest) -> JobSubmitResponseBody:
 
 def _submission(request: RestRequest) -> SubmissionInfo:
     job = request.job
+    if job.program is not None:
+        message = f"Job {job.job_id} is run by its own program (process {job.program.pid}), which submits nothing."
+        raise NotFoundError(message)
     submission = SubmissionFile.read(job.directory)
     try:
         session = SessionFile.read_from(job.directory.session)

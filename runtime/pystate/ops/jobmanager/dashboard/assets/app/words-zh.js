@@ -241,6 +241,7 @@ export const CHINESE = {
   "to the job": "前往该作业",
   "Log in to see where each setting comes from.": "登录后可查看每项配置的来源。",
   "The same once more:": "再次提交:",
+  "The job is run by its own program, which alone knows its settings.": "该作业由其自身的程序运行,只有该程序知道其设置。",
   "Secret, and not in the command: {keys}.": "属于机密、未写入命令:{keys}。",
   "Submitted": "提交内容",
   "Working directory": "工作目录",

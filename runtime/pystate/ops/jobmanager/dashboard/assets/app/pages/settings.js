@@ -14,9 +14,12 @@ export function SettingsView({ jid, job, session }) {
   const checkpoints = useOnce(`/jobs/${jid}/checkpoints/config`).data;
   const submission = useOnce(session.loggedIn ? `/pystate/jobs/${jid}/submission` : null);
   const of = (entries) => html`<div class="scroll" tabindex="0"><table><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
-  return html`<${Failure} error=${submission.error ?? config.error} />
+  const own = submission.error?.status === 404;
+  const told = Object.keys(config.data?.pystate.configuration ?? {}).length > 0;
+  return html`<${Failure} error=${(own ? null : submission.error) ?? config.error} />
+    ${own ? html`<${Notice} title=${t("The job is run by its own program, which alone knows its settings.")} />` : null}
     ${submission.data ? html`<${Submission} of=${submission.data} /><${Settings} of=${submission.data.settings} />` : session.loggedIn ? (submission.error ? null : html`<${Waiting} />`) : html`<${Notice} title=${t("Log in to see where each setting comes from.")}><a href="#/login">${t("Log in")}</a><//>`}
-    <div class="grid">${!submission.data && config.data ? html`<${Panel} title=${t("Given to the job")}>${of(config.data.pystate.configuration)}<//>` : null}
+    <div class="grid">${!submission.data && told ? html`<${Panel} title=${t("Given to the job")}>${of(config.data.pystate.configuration)}<//>` : null}
     ${config.data ? html`<${Panel} title=${t("Execution")}>${of({ ...config.data["execution-config"], maxParallelism: job.maxParallelism })}<//>` : null}
     ${checkpoints ? html`<${Panel} title=${t("Checkpointing")}>${of(checkpoints)}<//>` : null}</div>`;
 }
