@@ -14,7 +14,6 @@ from pystate.common.configuration.configuration import Configuration, parse_dyna
 from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import UsageError
 from pystate.common.files.home import JobDirectory, read_json, write_json
-from pystate.runtime.job_folder.failing_record import kept_failing_records
 from pystate.runtime.job_folder.submission import SubmissionFile
 from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.arguments.completions import complete_savepoint
@@ -171,6 +170,8 @@ def _job_directory(session: Session, text: str) -> JobDirectory:
 
 
 def _kept(directory: JobDirectory, words: list[str]) -> Path:
+    from pystate.runtime.job_folder.failing_record import kept_failing_records
+
     kept = kept_failing_records(directory.path)
     numbers = ", ".join(map(str, sorted(kept)))
     if not kept:

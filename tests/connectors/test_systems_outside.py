@@ -12,6 +12,8 @@ SYSTEM = re.compile(r"(?i)kafka|confluent|postgres|psycopg|mysql|mariadb|sqlalch
 THEIRS = ("runtime/pystate/connectors/", "runtime/pystate/datastream/connectors/")
 OF_FLINK = {"runtime/pystate/table/catalog.py": {"Jdbc"}, "runtime/pystate/core/api/window/evictors.py": {"delta"}}
 """Names that PyFlink gives: a catalog, and the difference of two elements."""
+FOR_TESTS = ("runtime/pystate/testing/kafka_broker.py", "runtime/pystate/pytest_plugin.py")
+"""A broker that tests of the library's users run."""
 
 
 def test_no_file_but_those_of_connectors_names_a_system():
@@ -19,7 +21,8 @@ def test_no_file_but_those_of_connectors_names_a_system():
     named = {
         str(path.relative_to(ROOT)): names
         for path in files
-        if not str(path.relative_to(ROOT)).startswith(THEIRS) and (names := set(SYSTEM.findall(path.read_text("utf-8"))))
+        if not str(path.relative_to(ROOT)).startswith((*THEIRS, *FOR_TESTS))
+        and (names := set(SYSTEM.findall(path.read_text("utf-8"))))
     }
 
     assert len(files) > 900

@@ -79,10 +79,11 @@ class LocalFrame:
 
 
 @pytest.fixture
-def local(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stands for a session, and lets the tasks run without one."""
+def local(monkeypatch: pytest.MonkeyPatch) -> object:
+    """Return what stands for a session; the tasks run without one."""
     monkeypatch.setattr(window_reader, "tasks_of", lambda _spark: 2)
     monkeypatch.setattr(window_reader, "frame_of", lambda _spark, items, _schema, read: LocalFrame(items, read))
+    return object()
 
 
 def savepoint(spark: Any, path: Any, assigner: WindowAssigner, watermark: int = -1, **options: Any) -> SavepointReader:

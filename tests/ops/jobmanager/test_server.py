@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -15,6 +16,7 @@ from pystate.ops.jobmanager import server
 from pystate.ops.jobmanager.server import AlreadyRunningError, bind, job_manager
 from pystate.runtime.job_folder.job_record import JobRecord
 from tests.ops.jobmanager.harness import ManagerProcess, eventually
+from tests.waiting import LONGEST_S
 
 _DRIVER_WAITED_FOR_S = 45
 """A driver that hangs was waited for by a minute."""
@@ -167,3 +169,12 @@ def _sockets_to(pid, port):
             continue
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return [row for row in rows if int(row[2].split(":")[1], 16) == port and f"socket:[{row[9]}]" in inodes]
+
+
+def test_a_signal_that_another_thread_takes_ends_it(tmp_path):
+    """As one does that comes while the main thread is stopped."""
+    manager = ManagerProcess(tmp_path / "home").start()
+    others = [int(name) for name in os.listdir(f"/proc/{manager.process.pid}/task") if int(name) != manager.process.pid]
+    assert ctypes.CDLL(None).tgkill(manager.process.pid, others[0], signal.SIGTERM) == 0
+    manager.process.wait(LONGEST_S)
+    manager.stop()

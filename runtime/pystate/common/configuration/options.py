@@ -506,7 +506,7 @@ class PystateOptions:
         IntegerType(minimum=0, maximum=1000),
         0,
         "How many of the records at which functions have failed are kept in the job's folder, the latest ones, each with its"
-        " key's state, for `pystate debug JOB`. They hold the job's data. 0 keeps none.",
+        " key's state, for pystate debug JOB. They hold the job's data. 0 keeps none.",
     )
     FAILING_RECORD_SIZE = ConfigOption[int](
         "pystate.debug.failing-record-size",

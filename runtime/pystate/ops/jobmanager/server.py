@@ -59,6 +59,7 @@ ALREADY_RUNNING_EXIT_CODE = 3
 """How the process ends that came second; whoever started it looks for the first one."""
 _PORTS_TRIED = 100
 _LOCK_WAIT_SECONDS = 5.0
+_SIGNAL_LOOK_S = 0.2
 
 
 class AlreadyRunningError(PystateError):
@@ -98,7 +99,8 @@ def serve(
         # driver that hangs, while the next job manager takes care of its job
         serving = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]}, name="rest", daemon=True)
         serving.start()
-        serving.join()
+        while serving.is_alive():  # a signal may come to another thread: that wakes nobody whose wait has no end
+            serving.join(_SIGNAL_LOOK_S)
 
 
 @dataclass(frozen=True)
