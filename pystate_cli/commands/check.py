@@ -66,8 +66,6 @@ def check(
             arguments,
             PROGRAM_FLAGS | PROGRAM_WITH_VALUE,
             settings=[*(properties or ()), *python_properties(python_files, None, None)],
-            claim_mode=None,
-            restore_mode=None,
             conf_dir=conf_dir,
             savepoint_path=savepoint_path,
         )

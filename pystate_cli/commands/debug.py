@@ -115,8 +115,6 @@ def debug(
             arguments,
             _FLAGS | _WITH_VALUE,
             settings=[*(properties or ()), *python_properties(python_files, None, None)],
-            claim_mode=None,
-            restore_mode=None,
             conf_dir=conf_dir,
             savepoint_path=savepoint_path,
         )

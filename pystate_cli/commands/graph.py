@@ -134,10 +134,7 @@ def _of_program(
         arguments,
         (),
         settings=properties,
-        claim_mode=None,
-        restore_mode=None,
         conf_dir=conf_dir,
-        savepoint_path=None,
     )
     with session.console.waiting(f"Executing {program.path.name} up to execute()"):
         answer = planned(program, parallelism=parallelism)

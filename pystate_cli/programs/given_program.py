@@ -43,10 +43,10 @@ def given_program(
     options: Collection[str],
     *,
     settings: Sequence[str],
-    claim_mode: str | None,
-    restore_mode: str | None,
     conf_dir: str | None,
-    savepoint_path: str | None,
+    savepoint_path: str | None = None,
+    claim_mode: str | None = None,
+    restore_mode: str | None = None,
 ) -> GivenProgram:
     """Check a command's words, and return the program.
 
@@ -56,10 +56,10 @@ def given_program(
         arguments: The words after it.
         options: The names of the command's options.
         settings: What the command's options set, as `KEY=VALUE`.
-        claim_mode: The value of --claimMode.
-        restore_mode: The value of --restoreMode.
         conf_dir: The value of --conf-dir.
-        savepoint_path: The value of -s.
+        savepoint_path: The value of -s, where the command has it.
+        claim_mode: The value of --claimMode, likewise.
+        restore_mode: The value of --restoreMode, likewise.
 
     Raises:
         UsageError: A word means nothing, or there is no such program.

@@ -55,7 +55,7 @@ class SecurityOptions:
         UrlPrefixType(),
         "",
         "The path below which a proxy serves the job manager, as https://proxy.example/streams/: the job manager answers "
-        "there as well as without it, and commands with -m put it in front of every path.",
+        "there as well as without it, and commands with -m prepend it to every path.",
     )
     REST_ALLOW_UNAUTHENTICATED = ConfigOption[bool](
         "pystate.rest.allow-unauthenticated",

@@ -116,7 +116,7 @@ class PartitionFetcher:
             return self._asleep
 
     def end_of(self, partition: KafkaTopicPartition) -> int | None:
-        """Return the offset behind the last record that a partition was seen to have; None before it is known."""
+        """Return the offset after the last record that a partition was seen to have; None before it is known."""
         return self._ends.get(partition)
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:

@@ -47,7 +47,7 @@ class Fetcher(Protocol):
         """Have the reader woken for the next message; return whether there is none yet."""
 
     def end_of(self, partition: KafkaTopicPartition) -> int | None:
-        """Return the offset behind a partition's last record; None before it is known."""
+        """Return the offset after a partition's last record; None before it is known."""
 
     def commit(self, offsets: Mapping[KafkaTopicPartition, int]) -> None:
         """Commit offsets to the group."""

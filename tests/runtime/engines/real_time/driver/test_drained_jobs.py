@@ -57,7 +57,7 @@ def test_a_drained_job_ends_with_its_savepoint_however_long_that_takes_to_write(
             seen.append(engine)
 
     def behind_the_last_record(location, data):
-        wait_until(lambda: len(seen) > 1)  # the attempt goes on behind a look at subtasks that have all ended
+        wait_until(lambda: len(seen) > 1)  # the attempt goes on after a look at subtasks that have all ended
         write(location, data)
 
     monkeypatch.setattr(RealTimeEngine, "look", looks)
