@@ -2,12 +2,16 @@
 
 `fast`, in all runs unless `--hypothesis-profile` says otherwise, tries the same examples each time, so that a failure can be
 repeated and none comes of luck. `thorough` tries others each time, and more; slow tests have it in all runs.
+
+Hypothesis tries constants of the modules that are loaded, too. Which these are depends on the tests that a process of xdist
+had before, so that `fast` does without: else a failure comes and goes with the number of processes.
 """
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 FAST, THOROUGH = "fast", "thorough"
 AT_LENGTH = 40
@@ -28,6 +32,9 @@ def register() -> None:
     settings.register_profile(FAST, derandomize=True, deadline=None, database=None)
     settings.register_profile(THOROUGH, derandomize=False, deadline=None, max_examples=500, print_blob=True)
     settings.load_profile(FAST)
+    found = providers._get_local_constants  # noqa: SLF001 - no setting says so
+    nothing = providers.Constants()
+    providers._get_local_constants = lambda: nothing if settings().derandomize else found()  # noqa: SLF001 - no setting says so
 
 
 def of_model(steps: int, examples: int, *, slow: bool) -> settings:
