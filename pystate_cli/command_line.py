@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from pystate.common.errors import PystateError, UsageError
-from pystate_cli.arguments.completions import COMPLETE_VARIABLE, prepare_completion
+from pystate_cli.arguments.completions import COMPLETE_VARIABLE, completed_command, prepare_completion
 from pystate_cli.command_table import COMMANDS, register
 from pystate_cli.console.console import Console, OutputError
 from pystate_cli.console.streams import leave_stdout
@@ -27,11 +27,12 @@ from pystate_cli.session import Session
 _ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
-def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
+def application(names: Iterable[str] = COMMANDS, listed: Iterable[str] = ()) -> typer.Typer:
     """Return the application with some of its commands.
 
     Args:
-        names: The commands; all if they may be listed.
+        names: The commands that may be run.
+        listed: Those of which only the names and the summaries are asked for.
     """
     app = typer.Typer(
         name="pystate",
@@ -43,7 +44,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},
     )
     app.callback()(root)
-    register(app, names)
+    register(app, names, listed)
     return app
 
 
@@ -77,9 +78,12 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         prepare_completion()
     try:
         name, prepared = _prepared(list(words))
-        # all commands are needed for listing them, or for suggesting similar names
-        app = application() if name is None or is_completed else application((name,))
-        command = get_command(app)
+        if is_completed:
+            name = completed_command(COMMANDS)
+        called = () if name is None else (name,)
+        # all names are needed for listing them, for completing one, or for suggesting similar ones
+        others = [other for other in COMMANDS if other != name] if name is None or is_completed else ()
+        command = get_command(application(called, others))
         let_pass_unchecked(command)
         show_whole_sentences(command)
         result = command(prepared or ["--help"], prog_name="pystate", standalone_mode=False, obj=Session(console))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING, Any
 
 # typer inspects the types of its callbacks
@@ -40,6 +40,12 @@ def prepare_completion() -> None:
 
     completion_init()
     os.environ["COLUMNS"] = "10000"  # a shell takes each line as a separate suggestion
+
+
+def completed_command(names: Container[str]) -> str | None:
+    """Return the command in the line that a shell asks about, None if there is none yet."""
+    line = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")  # of zsh and fish; of bash
+    return next((word for word in line.split()[1:] if word in names), None)
 
 
 def complete_job(context: typer.Context, incomplete: str) -> list[Completion]:

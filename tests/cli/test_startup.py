@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
+from typer.main import get_command
+
+from pystate_cli.command_line import application
+from pystate_cli.command_table import COMMANDS
+from pystate_cli.parser.help_pages import show_whole_sentences
 
 HEAVY = ("pyspark", "pyarrow", "pandas", "numpy", "starlette", "uvicorn", "msgpack", "asyncio", "rich", "py4j", "fsspec")
 # typer loads it where a value has to be checked: a number, a choice
@@ -62,15 +69,42 @@ def test_list_in_a_pipe_imports_only_what_it_needs(manager, running):
     assert imported(["list"], (*HEAVY, *CHECKS, *OWN)) == []
 
 
-def imported(words: list[str], names: tuple[str, ...]) -> list[str]:
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_what_all_commands_share_imports_none_of_them(word):
+    modules = tuple(f"pystate_cli.commands.{entry.module}" for name, entry in COMMANDS.items() if name != "version")
+    assert imported([word], (*HEAVY, *CHECKS, *modules)) == []
+
+
+def test_the_summaries_of_the_table_are_those_of_the_commands():
+    command = get_command(application())
+    show_whole_sentences(command)
+    assert {name: entry.summary for name, entry in COMMANDS.items()} == {
+        name: below.short_help for name, below in command.commands.items()
+    }
+
+
+@pytest.mark.parametrize("line", ["pystate savepoint --t", "pystate savepoint"])
+def test_completion_loads_only_the_command_in_the_line(line):
+    shell = {"_PYSTATE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    modules = tuple(f"pystate_cli.commands.{entry.module}" for name, entry in COMMANDS.items() if name != "savepoint")
+    assert imported([], (*HEAVY, *CHECKS, *modules), shell) == []
+
+
+def imported(words: list[str], names: tuple[str, ...], environment: Mapping[str, str] | None = None) -> list[str]:
     """Return which modules are there behind a command."""
     program = (
-        "import sys\n"
+        "import atexit, sys\n"  # a completion ends the process
         "from pystate_cli.command_line import run_command_line\n"
+        f"atexit.register(lambda: print(*[name for name in {names!r} if name in sys.modules], file=sys.stderr))\n"
         f"run_command_line({words!r})\n"
-        f"print(*[name for name in {names!r} if name in sys.modules], file=sys.stderr)\n"
     )
-    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **(environment or {})},
+    )
     return finished.stderr.splitlines()[-1].split()
 
 
