@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
+import threading
 
 import pytest
 
 from pystate.common.errors import ControlError
-from pystate.common.processes.control import AuthenticatedListener, ControlClient, ControlServer, connect
+from pystate.common.processes.control import AuthenticatedListener, ControlClient, ControlServer, Peer, connect, hang_up
 from tests.waiting import LONGEST_S
 
 SECRET, OTHER = b"a" * 64, b"b" * 64
@@ -79,3 +82,26 @@ def test_a_path_that_is_too_long_for_a_unix_socket_is_answered_with_a_port(tmp_p
         server = AuthenticatedListener(SECRET, print, path=path, name="listener")
         assert type(server.address) is kind
         server.close()
+
+
+def test_who_hangs_up_on_a_connection_that_is_being_closed_leaves_alone_the_next_with_its_descriptor(monkeypatch):
+    """The descriptor is free before the connection knows that it is closed."""
+    left, right = socket.socketpair()
+    connection = Peer(left.detach())
+    descriptor = connection.fileno()
+    other, next_one = socket.socketpair()
+    late = threading.Thread(target=hang_up, args=(connection,))
+
+    def close() -> None:
+        os.close(descriptor)
+        os.dup2(next_one.fileno(), descriptor)
+        late.start()
+        late.join(0.1)
+
+    monkeypatch.setattr(connection, "_close", close)
+    connection.close()
+    late.join(LONGEST_S)
+    with contextlib.closing(other), contextlib.closing(right), socket.socket(fileno=descriptor) as taken:
+        next_one.close()
+        other.sendall(b"a")
+        assert taken.recv(1) == b"a"

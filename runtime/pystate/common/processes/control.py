@@ -26,6 +26,7 @@ import msgpack
 
 from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
+from pystate.common.overrides import override
 from pystate.common.processes.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
 from pystate.common.text.bounded_text import text_of
 
@@ -35,9 +36,9 @@ Address = tuple[str, int] | str
 """The address of a listener: (host, port), or the path of a Unix socket."""
 
 if TYPE_CHECKING:
-    Peer = Connection[Any, Any]
+    _Connection = Connection[Any, Any]
 else:  # generic in the type stubs only
-    Peer = Connection
+    _Connection = Connection
 
 HEARTBEAT_TIMEOUT_S = 50.0
 """Flink's default of `heartbeat.timeout`: a process that is silent for this time is lost."""
@@ -52,6 +53,26 @@ _BACK_OFF_SECONDS = 0.1
 _SAID_EVERY_SECONDS = 60.0
 _TRIES = 3
 """How often to reconnect to a listener that cuts the connection before authentication: it may be overloaded by others."""
+
+
+class Peer(_Connection):
+    """A connection that one thread may close while another hangs up on it: see `hang_up`.
+
+    Args:
+        descriptor: That of a connected socket, which the connection owns from now on.
+
+    Attributes:
+        closing: Held while it is closed.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(descriptor)
+        self.closing = threading.Lock()
+
+    @override
+    def close(self) -> None:
+        with self.closing:
+            super().close()
 
 
 def new_secret() -> bytes:
@@ -108,7 +129,7 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
             limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        connection: Peer = Connection(connecting.detach())
+        connection = Peer(connecting.detach())
     try:
         answer_challenge(connection, secret)
         deliver_challenge(connection, secret)
@@ -127,9 +148,10 @@ def _send_at_once(connected: socket.socket) -> None:
 def hang_up(connection: Peer) -> None:
     """Cut a connection from another thread: a blocking read ends with EOFError.
 
-    Closing it would not wake the reader, and would free its descriptor for reuse under the reader's feet.
+    Closing it would not wake the reader, and would free its descriptor for reuse under the reader's feet. A connection that
+    its own thread is about to close has its descriptor still when that is another connection's already.
     """
-    with contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
+    with connection.closing, contextlib.suppress(OSError), socket.socket(fileno=os.dup(connection.fileno())) as twin:
         twin.shutdown(socket.SHUT_RDWR)
 
 
@@ -236,7 +258,7 @@ class AuthenticatedListener:
     def _receive(self, accepted: socket.socket, peer: str) -> None:
         accepted.setblocking(True)
         _send_at_once(accepted)
-        connection: Peer = Connection(accepted.detach())
+        connection = Peer(accepted.detach())
         cut = self._unproven.cut_count
         self._unproven.add(connection, peer)
         if self._unproven.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:
