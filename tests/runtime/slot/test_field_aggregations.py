@@ -219,14 +219,15 @@ def test_a_sum_that_is_too_large_fails_as_it_does_one_by_one(tmp_path: Path, num
 
 
 def test_a_null_in_the_field_fails_as_it_does_one_by_one(tmp_path: Path) -> None:
-    said = []
+    said: list[tuple[str, str | None]] = []
     for made in (FieldAggregation(SUM, 1), OneByOne(SUM, 1)):
         side = Side(made, pairs(Types.LONG()), tmp_path, "hashmap")
         with pytest.raises(PystateError) as raised:
             side.take(["k", "k"], [("a", 1), ("a", None)])
-        said.append(str(raised.value))
+        said.append((str(raised.value), side.chain.failed_record.place()))
         side.chain.close()
     assert said[0] == said[1]
+    assert said[0][1] is not None
 
 
 def test_nulls_in_other_fields_stay(tmp_path: Path) -> None:

@@ -98,9 +98,13 @@ class InputProcessors:
         return process_timestamped if read.timestamped else process
 
     def _keyed_input(self, read: TaskInput, key: KeyColumn, handle: Emit, head: Operator) -> ProcessBatch:
+        by_element = self._elements_input(read, key, handle, head)
         columns, is_plain = head.columns, not read.timestamped and self._sorted_keys is None
-        if columns is not None and (is_plain or not columns.needs_plain):
-            return self._columns_input(read, key, head, columns)
+        if columns is None or (columns.needs_plain and not is_plain):
+            return by_element
+        return self._columns_input(read, key, head, columns, by_element)
+
+    def _elements_input(self, read: TaskInput, key: KeyColumn, handle: Emit, head: Operator) -> ProcessBatch:
         if self._sorted_keys is not None:
             return self._sorted_input(read, key, handle, self._sorted_keys)
         handle_batch, backend, codec, time = head.process_batch, self._backend, self._key_codec, self._time
@@ -130,7 +134,9 @@ class InputProcessors:
 
         return process_timestamped if read.timestamped else process_keyed
 
-    def _columns_input(self, read: TaskInput, key: KeyColumn, head: Operator, handler: ColumnHandler) -> ProcessBatch:
+    def _columns_input(
+        self, read: TaskInput, key: KeyColumn, head: Operator, handler: ColumnHandler, by_element: ProcessBatch
+    ) -> ProcessBatch:
         backend, codec, sorted_keys = self._backend, self._key_codec, self._sorted_keys
         assert backend is not None  # noqa: S101 - the task has a key
         assert codec is not None  # noqa: S101
@@ -143,10 +149,13 @@ class InputProcessors:
             backend.prefetch(*handler.unread(distinct))
             head.touched |= keeps_fields
             try:
-                handler.process(*columns_of(batch), distinct)
+                taken = handler.process(*columns_of(batch), distinct)
             finally:
                 context.clear()
-            backend.count_records(batch.num_rows)
+            if taken:
+                backend.count_records(batch.num_rows)
+            else:
+                by_element(batch)
 
         def process_sorted(batch: pa.RecordBatch) -> None:
             assert sorted_keys is not None  # noqa: S101 - checked below

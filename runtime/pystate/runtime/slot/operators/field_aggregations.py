@@ -23,7 +23,6 @@ from pystate.runtime.slot.operators.epoch_results import EpochResults
 from pystate.runtime.slot.operators.keyed import reduce_state
 from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, DistinctKeys
 from pystate.runtime.slot.operators.number_fields import NumberField, Numbers
-from pystate.runtime.slot.operators.operator_output import Emit
 from pystate.runtime.slot.operators.rolling_results import RollingResults
 
 _SHORT = 16
@@ -82,29 +81,6 @@ def accumulate(ufunc: np.ufunc, line: Numbers, starts: Numbers, ends: Numbers) -
         line[start:end] = ufunc.accumulate(line[start:end])
 
 
-class OneByOne:
-    """Processes batches element by element that columns can't process.
-
-    Args:
-        type_info: The type of the elements.
-        backend: The state backend.
-        handle: Processes an element under its key.
-        where: The operator's name in errors.
-    """
-
-    def __init__(self, type_info: TypeInformation, backend: KeyedStateBackend, handle: Emit, where: str) -> None:
-        self._codec = RecordCodec(type_info, where)
-        self._backend = backend
-        self._handle = handle
-
-    def process(self, data: pa.RecordBatch, distinct: DistinctKeys) -> None:
-        """Process the elements of a batch."""
-        context = self._backend.key_context
-        for place, element in zip(distinct.index.to_pylist(), self._codec.decode(data), strict=True):
-            context.set_current_key(distinct.internal[place], distinct.groups[place])
-            self._handle(element)
-
-
 class ColumnAggregation(ColumnHandler):
     """A rolling aggregation of one field.
 
@@ -113,7 +89,6 @@ class ColumnAggregation(ColumnHandler):
         type_info: The type of the elements.
         state: The result of each key.
         columns: Receives the results.
-        one_by_one: Processes the batches that columns can't process.
         where: The operator's name in errors.
         epoch: Receives the last result of each key, instead of `columns`; None for all results.
     """
@@ -126,14 +101,12 @@ class ColumnAggregation(ColumnHandler):
         type_info: TypeInformation,
         state: OverlayValueState,
         columns: ColumnOutput,
-        one_by_one: OneByOne,
         where: str,
         epoch: EpochResults | None = None,
     ) -> None:
         self._field = field
         self._epoch = epoch
         self._columns = columns
-        self._one_by_one = one_by_one
         self._codec = RecordCodec(type_info, where)
         names = type_info.row_names if type_info.kind is TypeKind.ROW else None
         self._others = [place for place in range(len(self._codec.schema)) if place != field.at]
@@ -142,12 +115,13 @@ class ColumnAggregation(ColumnHandler):
         if epoch is not None:
             epoch.drain_columns = self._drain
 
-    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
+    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> bool:
         """Aggregate the elements of a batch, and emit the result after each."""
         assert timestamps is None  # noqa: S101 - `needs_plain` is set
-        if not self._aggregate(data, distinct):
-            self._results.settle()
-            self._one_by_one.process(data, distinct)
+        if self._aggregate(data, distinct):
+            return True
+        self._results.settle()
+        return False
 
     def unread(self, distinct: DistinctKeys) -> tuple[Sequence[Hashable], Sequence[int]]:
         """See `ColumnHandler.unread`."""
@@ -274,7 +248,6 @@ def column_reduce(
     type_info: TypeInformation | None,
     backend: KeyedStateBackend,
     columns: ColumnOutput,
-    handle: Emit,
     where: str,
     epoch: EpochResults | None = None,
 ) -> ColumnHandler | None:
@@ -285,7 +258,6 @@ def column_reduce(
         type_info: The type of the elements.
         backend: The state backend.
         columns: Receives the results.
-        handle: Processes an element under its key, where columns can't be used.
         where: The operator's name in errors.
         epoch: Receives the last result of each key; None if all results are emitted.
     """
@@ -295,5 +267,4 @@ def column_reduce(
     state = reduce_state(backend, type_info)
     if not isinstance(state, OverlayValueState):  # of a backend with its own state classes
         return None
-    one_by_one = OneByOne(type_info, backend, handle, where)
-    return ColumnAggregation(field, type_info, state, columns, one_by_one, where, epoch)
+    return ColumnAggregation(field, type_info, state, columns, where, epoch)

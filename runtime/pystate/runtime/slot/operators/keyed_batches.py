@@ -190,7 +190,7 @@ def held_values(state: OverlayValueState, distinct: DistinctKeys) -> list[Any]:
 
 
 class ColumnHandler(Protocol):
-    """Processes whole batches as columns instead of their elements.
+    """Processes whole batches as columns, where these give exactly what their elements would one by one.
 
     Attributes:
         needs_plain: Whether elements with timestamps, and input sorted by key, are processed one by one.
@@ -198,8 +198,10 @@ class ColumnHandler(Protocol):
 
     needs_plain: ClassVar[bool]
 
-    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """Process a batch. The current key afterwards is undefined.
+    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> bool:
+        """Process a batch, or return False for one whose elements must be processed one by one.
+
+        The current key afterwards is undefined.
 
         Args:
             data: The columns of the elements.
@@ -242,14 +244,14 @@ class KeyedBatchHandler(ColumnHandler):
         self._output = output
         self._columns = columns
 
-    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """See `ColumnHandler.process`. The current key afterwards is the last one that the function has set, or none."""
+    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> bool:
+        """See `ColumnHandler.process`; it takes every batch."""
         backend, time = self._backend, self._time
         time.timestamp = None if timestamps is None else pc.max(timestamps).as_py()
         try:
             results = self._call(SlotKeyedBatch(data, distinct, timestamps, backend), self._context)
             if results is None:
-                return
+                return True
             batches = _record_batches(results)
             if batches is None:
                 if not isinstance(results, Iterable):
@@ -258,9 +260,10 @@ class KeyedBatchHandler(ColumnHandler):
                     raise RecordError(message, where=self._columns.where, hint=hint)
                 for result in results:
                     self._output.collect(result)
-                return
+                return True
             for batch in batches:
                 self._columns.emit(batch, time.timestamp)
+            return True
         finally:
             time.timestamp = None
 

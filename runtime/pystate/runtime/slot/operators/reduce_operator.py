@@ -36,10 +36,9 @@ class ReduceOperator(KeyedOperator):
         if self._time.sorted_input or self._context.get_job_configuration().get(ExecutionOptions.MINI_BATCH_ENABLED):
             self._epoch_results = EpochResults(backend.key_context, self._time, emit)
             emit = self._epoch_results.note
-        one_by_one = reduce_handler(call, emit, backend, input_type)
-        columns, results = ColumnOutput(output, input_type, self._where), self._epoch_results
-        self.columns = column_reduce(function, input_type, backend, columns, one_by_one, self._where, results)
-        return [one_by_one]
+        columns = ColumnOutput(output, input_type, self._where)
+        self.columns = column_reduce(function, input_type, backend, columns, self._where, self._epoch_results)
+        return [reduce_handler(call, emit, backend, input_type)]
 
     @override
     def drain(self) -> None:

@@ -79,30 +79,18 @@ class WindowColumns(ColumnHandler):
     Args:
         windows: The window operator.
         partials: The aggregation.
-        codec: The codec of the elements.
     """
 
     needs_plain: ClassVar = False
 
-    def __init__(self, windows: AlignedWindowOperator, partials: _Partials, codec: RecordCodec) -> None:
+    def __init__(self, windows: AlignedWindowOperator, partials: _Partials) -> None:
         self._windows = windows
         self._partials = partials
-        self._codec = codec
 
-    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> None:
-        """Add the elements of a batch to their windows."""
-        if timestamps is None or timestamps.null_count or not data.num_rows or not self._grouped(data, timestamps, distinct):
-            places = distinct.index.to_pylist()
-            keys, groups = distinct.internal, distinct.groups
-            self._windows.process_batch(
-                [keys[place] for place in places],
-                [groups[place] for place in places],
-                self._codec.decode(data),
-                [None] * data.num_rows if timestamps is None else timestamps.to_pylist(),
-            )
-
-    def _grouped(self, data: pa.RecordBatch, timestamps: pa.Array, distinct: DistinctKeys) -> bool:
-        """Add the elements to their windows by groups, or do nothing and return False."""
+    def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> bool:
+        """Add the elements of a batch to their windows, group by group."""
+        if timestamps is None or timestamps.null_count or not data.num_rows:
+            return False
         most = _MOST_GROUPS * data.num_rows
         if len(distinct.internal) > most:
             return False
@@ -137,10 +125,9 @@ def window_columns(
     """Return the column handler for a step; None if it must run element by element."""
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
         return None
-    codec = RecordCodec(type_info, where)
     if type(operation.aggregate_function) is ElementCount:
-        return WindowColumns(windows, _Counts(), codec)
+        return WindowColumns(windows, _Counts())
     field = NumberField.of(operation.reduce_function, type_info)
     if field is None or field.is_better is not None or field.sums_doubles:
         return None
-    return WindowColumns(windows, _Fields(field, type_info, codec), codec)
+    return WindowColumns(windows, _Fields(field, type_info, RecordCodec(type_info, where)))
