@@ -13,10 +13,10 @@ import typer
 from typer.main import get_command
 
 from pystate.common.errors import PystateError, UsageError
+from pystate.common.processes.standard_streams import leave_stdout
 from pystate_cli.arguments.completions import COMPLETE_VARIABLE, completed_command, prepare_completion
 from pystate_cli.command_table import COMMANDS, register
 from pystate_cli.console.console import Console, OutputError
-from pystate_cli.console.streams import leave_stdout
 from pystate_cli.parser.flink_flags import flag_without_meaning
 from pystate_cli.parser.help_pages import WIDTH, SectionedGroup, show_whole_sentences
 from pystate_cli.parser.other_commands import OTHER_COMMANDS
@@ -100,9 +100,8 @@ def run_command_line(words: Sequence[str], console: Console | None = None) -> in
         return UsageError.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader of the result has closed the pipe, like `| head`
-        leave_stdout()
-        return 1
+    except BrokenPipeError:
+        raise
     except OSError as error:
         if error.filename is None:
             leave_stdout()  # it may be this: the parser prints the help

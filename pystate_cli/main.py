@@ -11,12 +11,12 @@ _INTERRUPTED = 130
 def main() -> NoReturn:
     """Run the command line of this process."""
     try:
-        from pystate_cli.console.streams import open_closed_streams
+        from pystate.common.processes.standard_streams import open_closed_streams, run_for_readers
 
         open_closed_streams()
         from pystate_cli.command_line import run_command_line
 
-        code = run_command_line(sys.argv[1:])
+        code = run_for_readers(lambda: run_command_line(sys.argv[1:]))
     except KeyboardInterrupt:
         code = _INTERRUPTED
     sys.exit(code)

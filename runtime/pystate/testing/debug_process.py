@@ -23,6 +23,7 @@ from pyspark import cloudpickle
 
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import read_json
+from pystate.common.processes.standard_streams import reader_is_gone, run_for_readers
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
 from pystate.runtime.driver.program.submitted_program import submitted_configuration
@@ -209,6 +210,8 @@ def _processed(harness: ProgramHarness, request: dict[str, Any], element: Any) -
     except bdb.BdbQuit:
         raise SystemExit(0) from None
     except Exception as error:
+        if isinstance(error, BrokenPipeError) and reader_is_gone():
+            raise  # not the function's fault: it has printed
         sys.stdout.flush()
         traceback.print_exception(type(error), error, _own_trace(error))
         if debugger is not None and error.__traceback__ is not None:
@@ -327,4 +330,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run_for_readers(lambda: main(sys.argv[1:])))

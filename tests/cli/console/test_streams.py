@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
 import pytest
+
+PRINTING = """
+from pystate.datastream import StreamExecutionEnvironment
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1]).map(lambda one: print("x" * 100_000)).print()
+env.execute()
+"""
 
 
 def in_a_shell(words: str, around: str) -> tuple[int, str, str]:
@@ -35,10 +44,29 @@ def test_a_help_that_can_not_be_written_is_a_sentence():
     assert "itself" not in err
 
 
-def test_nobody_behind_the_pipe_is_no_error():
-    assert in_a_shell("version", "PYSTATE | exec true; exit ${PIPESTATUS[0]}")[2] == ""
-    code, _, err = in_a_shell("version", "{ sleep 0.2 >/dev/null; PYSTATE; echo $? >&2; } | exec true")
-    assert (code, err) == (0, "1\n")
+def without_reader(*words: object, stderr: bool = False) -> tuple[int, bytes]:
+    """Run a command whose stdout, or that and stderr, is a pipe that nobody reads; return its exit code and its stderr."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "pystate_cli", *map(str, words)]
+    done = subprocess.run(command, stdout=writer, stderr=writer if stderr else subprocess.PIPE, check=False)
+    os.close(writer)
+    return done.returncode, done.stderr or b""
+
+
+@pytest.mark.parametrize("words", ["version", "config --json", "run --help"])
+def test_a_command_ends_without_a_word_where_nobody_reads_it(words):
+    assert without_reader(*words.split()) == (1, b"")
+
+
+def test_a_command_ends_where_nobody_reads_its_errors_either():
+    assert without_reader("nosuch", stderr=True)[0] == 1
+
+
+def test_a_function_in_the_debugger_that_prints_to_nobody_has_not_failed(tmp_path):
+    (tmp_path / "job.py").write_text(PRINTING)
+
+    assert without_reader("debug", "--json", "--record", "1", tmp_path / "job.py") == (1, b"")
 
 
 def test_what_is_told_goes_nowhere_where_stderr_is_closed():

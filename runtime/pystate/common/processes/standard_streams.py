@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
+from collections.abc import Callable
 
 
 def open_closed_streams() -> None:
@@ -29,3 +31,24 @@ def open_closed_streams() -> None:
 def leave_stdout() -> None:
     """Disable stdout: otherwise Python would retry at its exit, and report an error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def run_for_readers(main: Callable[[], int]) -> int:
+    """Run the main function of a process that prints for people, and return its exit code.
+
+    Where the reader of its output has gone, as with `| head`, it ends with 1, and without a word.
+    """
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_stdout()
+        return 1
+    return code
+
+
+def reader_is_gone() -> bool:
+    """Return whether stdout is a pipe that nobody reads any more."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
