@@ -17,11 +17,10 @@ from pystate.core.api.job_graph import (
     SourceTransformation,
     StreamGraph,
     Transformation,
-    copied_upstream,
-    detach_unread,
     element_type,
     without_key,
 )
+from pystate.core.api.notebook_steps import copied_upstream, detach_unread
 from pystate.core.records.codec import RecordCodec
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.preview import Preview, PreviewEnd

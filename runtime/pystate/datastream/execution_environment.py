@@ -34,10 +34,10 @@ from pystate.core.api.job_graph import (
     SinkTransformation,
     SourceTransformation,
     StreamGraph,
-    drop_replaced,
     element_type,
 )
 from pystate.core.api.json_plan import json_plan
+from pystate.core.api.notebook_steps import drop_replaced
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.execution_settings import ExecutionSettings
 from pystate.datastream.wrong_functions import shown
