@@ -17,7 +17,7 @@ STATES = Path(__file__).with_name("states.py")
 MARKED = {number for number, line in enumerate(STATES.read_text("utf-8").splitlines(), 1) if line.endswith("# error")}
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 OF_EXAMPLES = ("--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-calls", "--allow-any-generics")
-PYRIGHT = shutil.which("pyright")
+PYRIGHT = shutil.which("pyright", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
 
 
 def errors_of_mypy(files: list[Path], *options: str) -> set[tuple[str, int]]:
@@ -50,7 +50,8 @@ def test_mypy_finds_nothing_in_the_examples() -> None:
     assert errors_of_mypy(EXAMPLES, *OF_EXAMPLES) == set()
 
 
-@pytest.mark.skipif(PYRIGHT is None, reason="there is no pyright here: pip install pyright")
+@pytest.mark.skipif(PYRIGHT is None, reason="there is no pyright here: pip install 'pyright[nodejs]'")
+@pytest.mark.slow
 def test_pyright_tells_the_same() -> None:
     command = [str(PYRIGHT), "--outputjson", "--pythonpath", sys.executable]
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
