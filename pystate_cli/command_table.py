@@ -44,6 +44,12 @@ class CommandEntry:
 
 COMMANDS: dict[str, CommandEntry] = {
     "run": CommandEntry("run", "run", "run_arguments", summary="Run a job: attached until it ends, or detached with -d."),
+    "dev": CommandEntry(
+        "dev",
+        "dev",
+        "dev_arguments",
+        summary="Run a job, and at each save of its program go on with the new code from the state of a moment ago.",
+    ),
     "check": CommandEntry(
         "check",
         "check",

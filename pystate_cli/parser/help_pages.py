@@ -11,7 +11,7 @@ WIDTH = 120
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Begin": ("new", "doctor", "config"),
-    "Run": ("run", "check", "debug", "info"),
+    "Run": ("run", "dev", "check", "debug", "info"),
     "Look": ("list", "watch", "ui", "graph", "checkpoints", "metrics", "logs", "exceptions", "wait", "query"),
     "Keep": ("savepoint", "checkpoint", "stop", "cancel"),
     "Change": ("rescale",),

@@ -47,6 +47,7 @@ def given_program(
     savepoint_path: str | None = None,
     claim_mode: str | None = None,
     restore_mode: str | None = None,
+    compiled: bool = True,
 ) -> GivenProgram:
     """Check a command's words, and return the program.
 
@@ -60,6 +61,7 @@ def given_program(
         savepoint_path: The value of -s, where the command has it.
         claim_mode: The value of --claimMode, likewise.
         restore_mode: The value of --restoreMode, likewise.
+        compiled: Whether it has to be Python by now.
 
     Raises:
         UsageError: A word means nothing, or there is no such program.
@@ -69,7 +71,7 @@ def given_program(
 
     path = job_path(job_file)
     program_arguments = check_program_arguments(session.console, job_file, arguments or [], options)
-    if path.suffix == ".py":  # Python also runs archives and compiled programs
+    if compiled and path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
     set_here = parse_dynamic_properties([*settings, *claim_mode_property(claim_mode, restore_mode)])
     configuration = session.configuration(conf_dir, set_here).configuration

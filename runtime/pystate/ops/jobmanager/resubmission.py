@@ -33,10 +33,16 @@ class SuccessorThereError(PystateError):
     """The job was already resubmitted, and its successor hasn't ended."""
 
 
-def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int) -> ResubmissionInfo:
+def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int, *, warm: bool = False) -> ResubmissionInfo:
     """Keep the data to resubmit the job after its end; return what is kept.
 
     A driver for the successor gets ready meanwhile, with a Spark session of its parallelism.
+
+    Args:
+        dispatcher: The jobs.
+        job: The job.
+        parallelism: What its successor is to get.
+        warm: Whether the successor comes at some time, and not at once: its driver practises, whatever the parallelism.
 
     Raises:
         NotKeptError: The job has ended, and nothing was kept before.
@@ -50,9 +56,11 @@ def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int) -> Resubm
         successor = None if earlier is None else earlier.successor
         Resubmission(variables, parallelism, successor, keepers).write_to(job.directory.resubmission)
         found = kept(job)
-        if dispatcher.spares is not None and successor is None and found.submitted_parallelism != parallelism:
-            submission = replace(SubmissionFile.read(job.directory), parallelism=parallelism)
-            dispatcher.spares.reserve(job.directory, submission, variables)
+        if dispatcher.spares is not None and successor is None and (warm or found.submitted_parallelism != parallelism):
+            submission = SubmissionFile.read(job.directory)
+            if found.submitted_parallelism != parallelism:
+                submission = replace(submission, parallelism=parallelism)
+            dispatcher.spares.reserve(job.directory, submission, variables, practises=warm)
         return found
 
 

@@ -31,6 +31,7 @@ from pystate.core.state.base.loader import check_state_backend
 from pystate.core.state.base.state_schema import StateSchema, resolve_migration
 from pystate.runtime.checkpoint.settings.checkpoint_notices import checkpoint_notices
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
+from pystate.runtime.driver.program.code_fingerprint import own_files
 from pystate.runtime.driver.program.early_check import program_refusals
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program.restore_check import RestoreCheck, check_against
@@ -241,6 +242,7 @@ def check(job_file: Path, arguments: list[str], executor: CheckExecutor) -> dict
         "findings": [one.to_plain() for one in dict.fromkeys(findings)],
         "guarantees": executor.guarantees,
         "restore": None if executor.restore is None else executor.restore.to_json(),
+        "modules": [str(file) for file in own_files(job_file)],
     }
 
 

@@ -63,6 +63,7 @@ class ResubmissionRequestBody(RestMessage):
     """Keep what a job can be started with again."""
 
     parallelism: int
+    warm: bool = False
 
 
 class ResubmitRequestBody(RestMessage):

@@ -29,6 +29,11 @@ def _parallelism_or_none(name: str, value: Any) -> int | None:
 
 _RANGE = {"type": "integer", "minimum": 1, "maximum": MAX_PARALLELISM}
 WANTED = Parameter[int]("parallelism", "What the job's successor is to get.", _RANGE, _parallelism, required=True)
+WARM = truth(
+    "warm",
+    "Whether a driver gets warm as far as it can, for a job that somebody starts at some time in the next minutes; else one"
+    " gets ready as soon as it can, where the successor has another parallelism.",
+)
 PARALLELISM = Parameter[int | None](
     "parallelism",
     "The number of subtasks; that of the submission where it is missing.",
@@ -51,7 +56,7 @@ KEEPER = Parameter[str | None](
 
 
 def _keep(request: RestRequest) -> ResubmissionInfo:
-    return resubmission.keep(request.dispatcher, request.job, request[WANTED])
+    return resubmission.keep(request.dispatcher, request.job, request[WANTED], warm=request[WARM])
 
 
 def _kept(request: RestRequest) -> ResubmissionInfo:
@@ -92,7 +97,7 @@ ROUTES = (
         _keep,
         "Keep what a job can be started with again when it has ended.",
         ResubmissionInfo,
-        body=(WANTED,),
+        body=(WANTED, WARM),
         owner_only=True,
         refusals=(404, 507),
     ),

@@ -178,7 +178,14 @@ class SpareDrivers:
             self._pool.used(kind, self._now())
             self._look()
 
-    def reserve(self, directory: JobDirectory, submission: Submission, environment: Mapping[str, str]) -> None:
+    def reserve(
+        self,
+        directory: JobDirectory,
+        submission: Submission,
+        environment: Mapping[str, str],
+        *,
+        practises: bool = False,
+    ) -> None:
         """Have a spare get warm for a job that follows another one, whatever the number of spares that are kept.
 
         The next job of its kind gets it, warm or not. It ends with `release`, or if there is none for some minutes.
@@ -187,6 +194,7 @@ class SpareDrivers:
             directory: The folder of the job before.
             submission: The submission of the job that follows.
             environment: Its environment variables; if empty, those of this process.
+            practises: Whether that job comes later: what the spare practises would take the time that it is to save.
         """
         kind = spare_kind(submission, environment)
         if kind is None:
@@ -195,7 +203,7 @@ class SpareDrivers:
             if self._closed:
                 return
             self._examples[kind] = _Example(submission, environment, directory, (CoreOptions.DEFAULT_PARALLELISM.key,))
-            self._pool.reserve(directory.path.name, kind, self._now() + _RESERVED_MS)
+            self._pool.reserve(directory.path.name, kind, self._now() + _RESERVED_MS, practises=practises)
             self._look()
 
     def release(self, directory: JobDirectory) -> None:
@@ -277,8 +285,7 @@ class SpareDrivers:
                 self._command,
                 kind.working_directory,
                 driver_variables(self._home, example.environment, self._leader),
-                # a job is about to come for a reserved one: what it practises would take the time that it is to save
-                WarmUp(spare.spare_id, example.configuration(), practises=kind not in self._pool.reserved),
+                WarmUp(spare.spare_id, example.configuration(), practises=self._pool.practises(kind)),
             )
         except OSError as error:
             self._pool.added(spare)

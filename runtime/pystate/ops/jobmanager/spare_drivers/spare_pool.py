@@ -37,6 +37,21 @@ class Spare:
     state: SpareState = SpareState.WARMING
 
 
+@dataclass(frozen=True)
+class _Reservation:
+    """A spare that is wanted for one job.
+
+    Attributes:
+        kind: Its kind.
+        until: When it ends.
+        practises: Whether the spare practises.
+    """
+
+    kind: SpareKind
+    until: int
+    practises: bool
+
+
 class SparePool:
     """The spares of a job manager, for the kinds of jobs that were started last.
 
@@ -48,7 +63,7 @@ class SparePool:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._reserved: dict[str, tuple[SpareKind, int]] = {}
+        self._reserved: dict[str, _Reservation] = {}
         self._spares: dict[str, Spare] = {}
         self._recent: list[SpareKind] = []
         self._not_before = 0
@@ -64,15 +79,20 @@ class SparePool:
         self._recent = [kind, *(other for other in self._recent if other != kind)][: self.size]
         self._not_before = max(self._not_before, now + _QUIET_MS)
 
-    def reserve(self, name: str, kind: SpareKind, until: int) -> None:
+    def reserve(self, name: str, kind: SpareKind, until: int, *, practises: bool = False) -> None:
         """Want a spare of a kind at once, for the next job of that kind.
 
         Args:
             name: Of the reservation.
             kind: The kind.
             until: When the reservation ends if there is no such job.
+            practises: Whether there is time for the spare to practise until then.
         """
-        self._reserved[name] = kind, until
+        self._reserved[name] = _Reservation(kind, until, practises)
+
+    def practises(self, kind: SpareKind) -> bool:
+        """Return whether a spare of a kind practises: not if it is reserved for a job that is about to come."""
+        return all(one.practises for one in self._reserved.values() if one.kind == kind)
 
     def release(self, name: str) -> None:
         """End a reservation, if it still holds."""
@@ -80,12 +100,12 @@ class SparePool:
 
     def expire(self, now: int) -> None:
         """End the reservations whose time is over."""
-        self._reserved = {name: (kind, until) for name, (kind, until) in self._reserved.items() if now < until}
+        self._reserved = {name: one for name, one in self._reserved.items() if now < one.until}
 
     @property
     def reserved(self) -> list[SpareKind]:
         """The kinds of the reservations."""
-        return [kind for kind, _ in self._reserved.values()]
+        return [one.kind for one in self._reserved.values()]
 
     def take(self, kind: SpareKind) -> Spare | None:
         """Take a spare of a kind, which belongs to a job from now on; None if there is none.
@@ -93,7 +113,7 @@ class SparePool:
         It is a ready one, or one that still gets warm if it is reserved: it is further than a new driver.
         """
         found = [spare for spare in self._spares.values() if spare.kind == kind]
-        reservation = next((name for name, (reserved, _) in self._reserved.items() if reserved == kind), None)
+        reservation = next((name for name, one in self._reserved.items() if one.kind == kind), None)
         taken = next((spare for spare in found if spare.state is SpareState.READY), None)
         if taken is None and reservation is not None:
             taken = next(iter(found), None)

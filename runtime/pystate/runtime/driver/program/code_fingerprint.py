@@ -27,21 +27,21 @@ def code_fingerprint() -> str | None:
     program = getattr(sys.modules.get("__main__"), "__file__", None)
     if program is None:
         return None
-    modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return fingerprint(Path(program), [Path(file) for file in modules if isinstance(file, str)])
+    return fingerprint(Path(program))
 
 
-def fingerprint(program: Path, modules: Iterable[Path]) -> str | None:
-    """Return the SHA-256 of a program in hex; None if a file of it can't be read.
-
-    Moving all files to another folder, or renaming the program, doesn't change it.
+def own_files(program: Path, modules: Iterable[Path] | None = None) -> list[Path]:
+    """Return the files that a program consists of, without its own.
 
     Args:
-        program: Its own file.
-        modules: Files of modules; only those below the program's folder count that are neither installed nor pystate's.
+        program: Its own file, as an absolute path.
+        modules: Files of modules; only those below the program's folder count that are neither installed nor pystate's. None
+            for those that this process has imported.
     """
-    program = program.absolute()
-    own = sorted(
+    if modules is None:
+        found = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        modules = [Path(file) for file in found if isinstance(file, str)]
+    return sorted(
         {
             file.absolute()
             for file in modules
@@ -51,6 +51,19 @@ def fingerprint(program: Path, modules: Iterable[Path]) -> str | None:
             and not any(file.absolute().is_relative_to(other) for other in _OTHERS)
         }
     )
+
+
+def fingerprint(program: Path, modules: Iterable[Path] | None = None) -> str | None:
+    """Return the SHA-256 of a program in hex; None if a file of it can't be read.
+
+    Moving all files to another folder, or renaming the program, doesn't change it.
+
+    Args:
+        program: Its own file.
+        modules: Files of modules, as `own_files` takes them.
+    """
+    program = program.absolute()
+    own = own_files(program, modules)
     digest = hashlib.sha256()
     try:
         for file in (program, *own):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import runpy
 import sys
@@ -101,10 +102,16 @@ def answered(words: list[str], answer: Callable[[dict[str, Any], Configuration, 
     """Answer a request about a program, and end this process.
 
     Args:
-        words: The JSON files of request and answer.
+        words: The JSON files of request and answer. If modules follow, the request isn't there yet: they are imported
+            meanwhile, and a line on stdin says that it is there.
         answer: Takes the request, the configuration of the submission, and a folder for files; returns the answer.
     """
     asked, answers = Path(words[0]), Path(words[1])
+    if len(words) > 2:
+        for module in words[2:]:
+            importlib.import_module(module)
+        if not sys.stdin.readline():
+            os._exit(0)  # nobody will ask
     request = read_json(asked)
     configuration = submitted_configuration(
         request["configuration"],

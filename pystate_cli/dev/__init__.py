@@ -1,0 +1,1 @@
+"""`pystate dev`: a job that goes on with the new code at each save of its program."""
