@@ -113,6 +113,7 @@ class DevJob:
             configuration=with_copies(self._program.configuration, version),
             origins=self._program.origins,
             job_name=self._program.job_name,
+            attached=True,  # else what it prints is in its log
             environment=dict(os.environ),
         )
         self.snapshot = snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_size
+from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_size, format_watermark
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.own_job_messages import RestoreProgress
 from pystate_cli.console.formats import known_epoch, printable
@@ -71,6 +71,8 @@ def _facts(sample: RunSample, now: int) -> list[str]:
         f"rows in {format_count(progress.records_in)}",
         f"rows out {format_count(progress.records_out)}",
     ]
+    if progress.watermark is not None:
+        facts.append(f"watermark {format_watermark(progress.watermark, now)}")
     if progress.attempt:
         facts.insert(1, f"attempt {progress.attempt}")
     return facts

@@ -12,7 +12,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import CheckpointFailedError, JobExecutionError, PystateError
 from pystate.common.job_status import JobStatus
-from pystate.common.program_finding import ProgramFinding, Severity
+from pystate.common.program_finding import ProgramFinding
 from pystate_cli.dev.code_versions import CodeVersion, CodeVersions
 from pystate_cli.dev.dev_loop import DevLoop
 from pystate_cli.dev.file_watch import FileWatch
@@ -85,7 +85,7 @@ class ScriptedJob:
 
 
 class ScriptedChecker:
-    """Finds an error in a program that says `wrong`, and what modules are beside it; a savepoint that fits has another number."""
+    """Finds an error in a program that says `wrong`, and the modules beside it that it names."""
 
     asked: list[tuple[Path, str | None]] = []
 

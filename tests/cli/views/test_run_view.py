@@ -84,3 +84,7 @@ def test_a_restore_without_keyed_state_has_an_empty_bar():
     sample = RunSample(JOB, progress(restore={"checkpoint-id": 3, "bytes": 0, "total": 0}), None, None, None)
 
     assert f"{'-' * 24}  0 B of 0 B" in view(sample, encoding="ascii")
+
+
+def test_a_job_with_event_time_shows_its_watermark():
+    assert "watermark" in view(RunSample(JOB, progress(watermark=NOW - 5_000), None, None, None))
