@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 SELECTION = Path(__file__).with_name("slow_in_ci.txt")
-BUDGET_S = 36 * 60
-"""How long all of the selection may take, so that there are fourteen minutes of the fifty for the other tests."""
+BUDGET_S = 45 * 60
+"""How many seconds the lines of the selection may add up to.
+
+CI takes half as long for them, since a test leaves a processor to those that it starts, and all share a session of Spark. So
+they are done well within what the other tests leave of fifty minutes; one for which there is no time is skipped by its name.
+"""
 
 
 def read_selection(path: Path = SELECTION) -> dict[str, int]:

@@ -142,6 +142,7 @@ class CountFailing(RunningCount):
         yield from super().process_element(value, ctx)
 
 
+@pytest.mark.slow
 def test_a_snapshot_after_the_third_word_says_offset_3_hello_2_world_1(run_job, word_source, tmp_path):
     path = tmp_path / "words.txt"
     path.write_text(" ".join(WORDS.split()[:3]))
@@ -165,6 +166,7 @@ def test_a_snapshot_after_the_third_word_says_offset_3_hello_2_world_1(run_job, 
     ]
 
 
+@pytest.mark.slow
 def test_a_failure_at_the_fifth_word_leaves_the_end_result_exact(run_job, word_source, tmp_path):
     path = tmp_path / "words.txt"
     path.write_text(" ".join(WORDS.split()[:4]))

@@ -11,6 +11,7 @@ from pystate.state_processor import SavepointReader, SavepointWriter
 TEXT = (Path(__file__).parents[2] / "docs" / "state-processor.md").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_the_example_runs(spark, tmp_path):
     (example,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     names = {"__name__": "example", "spark": spark, "folder": str(tmp_path)}

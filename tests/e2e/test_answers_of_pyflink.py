@@ -35,6 +35,7 @@ def key_of(number):
     return None if number is None or number == 2 else number
 
 
+@pytest.mark.slow
 def test_a_program_prints_what_it_prints_in_flink(run_job, capsys):
     def run():
         env = StreamExecutionEnvironment.get_execution_environment()

@@ -51,6 +51,7 @@ def asking(function, sink, timeout):
     return program
 
 
+@pytest.mark.slow
 def test_calls_that_hang_time_out(run_job, tmp_path):
     sink = Sink()
     run_job(asking(Hangs(tmp_path / "called", False), sink, Time.seconds(1))).result()

@@ -37,6 +37,7 @@ class Number(ProcessWindowFunction[str, tuple, str, object]):
         yield (SHORT, (key, number)) if number % 2 else (key, number)
 
 
+@pytest.mark.slow
 def test_full_windows_and_side_outputs_are_those_of_all_words_whatever_happens_in_between(run_job, tmp_path):
     watched = Watched(tmp_path / "words", 1)
     main, side, even = Sink(), Sink(), Sink()

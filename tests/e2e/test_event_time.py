@@ -108,7 +108,7 @@ def random_lines(seed, count, start=0, span=20_000):
 
 
 @slowly_on_real_time
-@pytest.mark.parametrize("parallelism", ["1", "2"])
+@pytest.mark.parametrize("parallelism", [pytest.param("1", marks=pytest.mark.slow), "2"])
 def test_windows_of_a_bounded_collection_are_those_of_an_offline_count(run_job, engine, parallelism):
     lines, first, second, timers, whole = random_lines(1, 400), Sink(), Sink(), Sink(), Sink()
 

@@ -76,7 +76,7 @@ def put(folder, name, words):
     part.rename(folder / name)
 
 
-@pytest.mark.parametrize("fail_at", [1, 2])
+@pytest.mark.parametrize("fail_at", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_an_epoch_that_failed_behind_its_sink_is_run_again_with_the_same_rows_under_its_number(run_job, tmp_path, fail_at):
     folder = tmp_path / "in"
     folder.mkdir()

@@ -13,7 +13,7 @@ from pystate.common.errors import JobCancelledError, RestoreError
 from pystate.core.snapshot.metadata import read_metadata
 from pystate.core.snapshot.storage.local_copies import local_copies_folder
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from tests.engines import slowly_on_real_time
+from tests.engines import on_both_engines
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 from tests.waiting import wait_until
@@ -58,7 +58,8 @@ def retained(directory: Path) -> tuple[str, set[str]]:
     return str(snapshot), {file.handle.path.removeprefix("file:") for file in files}
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(6)

@@ -87,6 +87,7 @@ def read_all(run_job, reading, strategy=None):
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_sources_begin_and_end_where_they_are_told(kafka, run_job):
     from confluent_kafka import Consumer, TopicPartition
 
@@ -173,6 +174,7 @@ def test_topics_of_a_pattern_are_found_while_it_runs_and_their_offsets_go_to_the
     job.wait_for(lambda: copied(kafka, out) == ["a", "b", "c", "d"])
 
 
+@pytest.mark.slow
 def test_a_source_waits_for_its_end_and_keeps_it_in_a_savepoint(kafka, run_job, tmp_path):
     words, out = kafka.new_topic(3), kafka.new_topic()
     kafka.send(words, [(None, "a"), (None, "b")], 0)
@@ -195,6 +197,7 @@ def test_a_source_waits_for_its_end_and_keeps_it_in_a_savepoint(kafka, run_job, 
     assert copied(kafka, out) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.slow
 def test_a_job_reads_and_writes_with_a_password(run_job, tmp_path):
     with running_broker(tmp_path, {}, passwords={"alice": "secret"}) as kafka:
         words, out = kafka.new_topic(), kafka.new_topic()
@@ -287,6 +290,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_before_its_rec
     assert copied(kafka, out) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_brokers_that_are_away_are_waited_for_no_longer_than_an_epoch_can(kafka, spark):
     topic = kafka.new_topic()
     with KafkaBrokers(spark, {"bootstrap.servers": kafka.address}, "words") as brokers:

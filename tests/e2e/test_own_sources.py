@@ -168,7 +168,8 @@ def test_what_run_raises_fails_the_job_with_its_trace(run_job):
     assert "own_sources.py" in str(job.status)
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_a_job_whose_checkpoints_complete_may_fail_at_one_line_as_often_as_its_strategy_allows(run_job, tmp_path):
     """And keeps no connection of the attempts before, though Spark keeps their processes."""
     sign = tmp_path / "sign"

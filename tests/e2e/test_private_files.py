@@ -74,6 +74,7 @@ class Onlooker:
                 continue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [(), ("-m", "pystate_cli", "run")], ids=["embedded", "run"])
 def test_nobody_else_can_look_at_the_files_of_a_job(command: tuple[str, ...], tmp_path: Path) -> None:
     temporary, program = tmp_path / "tmp", tmp_path / "program" / "job.py"

@@ -10,7 +10,7 @@ from pystate.common import Types
 from pystate.common.errors import JobGraphError
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.state import ReducingStateDescriptor
-from tests.engines import slowly_on_real_time
+from tests.engines import on_both_engines
 
 ANY = Types.PICKLED_BYTE_ARRAY()
 
@@ -32,7 +32,8 @@ class Keep(KeyedProcessFunction):
         yield value
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_each_function_has_its_own_variables_and_each_consumer_its_own_elements(run_job):
     found = defaultdict(list)
 

@@ -13,7 +13,7 @@ from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.runtime.engines.micro_batch.driver.rehearsal import Rehearsal
-from tests.engines import MICRO_BATCH, on_micro_batch, slowly_on_real_time
+from tests.engines import MICRO_BATCH, on_both_engines, on_micro_batch, slowly_on_real_time
 from tests.waiting import LONGEST_S
 
 COUNTED = Types.TUPLE([Types.STRING(), Types.LONG()])
@@ -104,6 +104,7 @@ def test_a_job_goes_on_exactly_where_it_was_at_any_parallelism(run_job, tmp_path
     assert dict(SnapshotReader(path).keyed_entries("count", "count")) == dict(watched.words)
 
 
+@pytest.mark.slow
 @on_micro_batch
 def test_a_savepoint_in_the_middle_of_a_backlog_cuts_it_exactly(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
@@ -124,6 +125,7 @@ def test_a_savepoint_in_the_middle_of_a_backlog_cuts_it_exactly(run_job, tmp_pat
     assert sink.rows == Counter((word, n) for word, count in watched.words.items() for n in range(1, count + 1))
 
 
+@pytest.mark.slow
 @on_micro_batch
 def test_a_savepoint_right_after_a_resume_waits_for_no_epoch(run_job, tmp_path, monkeypatch):
     rehearsed = threading.Event()
@@ -192,7 +194,8 @@ def test_a_key_of_another_type_is_refused_not_lost(run_job, tmp_path):
         changed.result()
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_two_keyed_steps_in_a_row_are_one_cut(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
 
@@ -255,7 +258,8 @@ def test_the_alignment_of_a_checkpoint_shows_an_upstream_partition_that_was_held
     assert latest["start_delay"] >= 1000
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_several_outputs_and_branches_are_one_query_and_one_cut(run_job, tmp_path, engine):
     watched = Watched(tmp_path)
     sinks = per_word, per_length, aside, per_count = Sink(), Sink(), Sink(), Sink()

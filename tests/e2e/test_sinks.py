@@ -45,7 +45,7 @@ def bounded(sink, mode):
     ("engine", "mode", "options"),
     [
         (MICRO_BATCH, RuntimeExecutionMode.STREAMING, {"execution.checkpointing.interval": "1 h"}),
-        (MICRO_BATCH, RuntimeExecutionMode.STREAMING, {}),
+        pytest.param(MICRO_BATCH, RuntimeExecutionMode.STREAMING, {}, marks=pytest.mark.slow),
         (MICRO_BATCH, RuntimeExecutionMode.BATCH, {}),
         pytest.param(
             REAL_TIME,
@@ -86,7 +86,8 @@ def faults(tmp_path):
     made.disarm()
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_a_slot_killed_in_front_of_and_behind_a_commit_and_other_parallelisms(run_job, tmp_path, faults):
     watched, sink = Watched(tmp_path), FolderSink(tmp_path / "out")
     watched.add(2)

@@ -31,6 +31,7 @@ def state_files(directory: Path) -> set[str]:
     return {name for name in shared_files(directory) if not Path(name).name.startswith("use-")}
 
 
+@pytest.mark.slow
 def test_a_job_owns_the_checkpoint_that_it_claims_and_goes_on_with_its_files(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(6)
@@ -67,6 +68,7 @@ def test_a_job_owns_the_checkpoint_that_it_claims_and_goes_on_with_its_files(run
     assert Path(latest).exists()
 
 
+@pytest.mark.slow
 def test_a_native_savepoint_is_moved_and_resumed_at_another_parallelism(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(6)

@@ -15,7 +15,7 @@ from pystate.connectors.sql import SqlConnectionOptions, SqlSink, SqlSource
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from tests.connectors.sql.databases import connected, execute, make_table, rows
-from tests.engines import slowly_on_real_time
+from tests.engines import on_both_engines
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import COUNTED, RECOVERING, Count, Watched
@@ -77,8 +77,9 @@ def check_table(url, table):
     return Counter(found)
 
 
-@slowly_on_real_time
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@on_both_engines
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_slots_sessions_and_the_server_die_and_each_row_is_there_once(run_job, tmp_path, postgres_server, seed):
     url, table, order = postgres_server.url, f"counted_{seed}", random.Random(seed)
     rounds = 5 if seed == 1 else 25

@@ -22,7 +22,7 @@ from pystate.datastream import (
 )
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
-from tests.engines import slowly_on_real_time
+from tests.engines import on_both_engines, slowly_on_real_time
 from tests.faults.workload import COUNTED, Count, Sink, Watched
 
 WORD = Types.STRING()
@@ -47,7 +47,8 @@ def cancel_with_savepoint(job, tmp_path):
     return path
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_sources_in_another_order_one_more_and_other_parallelisms_lose_and_double_nothing(run_job, engine, tmp_path):
     folders = {name: Watched(tmp_path / name, seed) for seed, name in enumerate(("left", "right", "new"))}
     sink = Sink()
@@ -159,6 +160,7 @@ class Append(SinkFunction):
             file.write(f"{value}\n")
 
 
+@pytest.mark.slow
 def test_a_bounded_job_of_collections_with_broadcast_state_connected_streams_and_reduce(run_job, tmp_path):
     matched, met, reduced, everywhere = Sink(), Sink(), Sink(), Sink()
     written = tmp_path / "written"
@@ -197,6 +199,7 @@ class Numbered(KeyedProcessFunction):
         yield str(value["word"]), value["n"]
 
 
+@pytest.mark.slow
 def test_a_collection_beside_an_endless_source_is_read_once_over_a_restore(run_job, tmp_path):
     folder, sink = tmp_path / "parquet", Sink()
     folder.mkdir()

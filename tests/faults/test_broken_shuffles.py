@@ -75,7 +75,7 @@ def small_batches(spark):
 @pytest.mark.parametrize(
     ("damage", "level"),
     [
-        (Damage.DELETED, 1),
+        pytest.param(Damage.DELETED, 1, marks=pytest.mark.slow),
         (Damage.EMPTIED, 1),
         (Damage.DELETED, 2),
         pytest.param(Damage.EMPTIED, 2, marks=pytest.mark.slow),
@@ -130,6 +130,7 @@ class Held(MapFunction):
         return value[0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_batches")
 def test_rows_that_a_shuffle_of_the_sources_own_loses_without_an_error_are_missed(run_job, spark, tmp_path):
     """Spark reads an emptied file as one without rows; nothing behind it has ever heard of them."""

@@ -89,8 +89,14 @@ def test_epochs_checkpoint_ids_attempts_and_retained_checkpoints_go_on(dead_job,
 
 @pytest.mark.parametrize(
     "dead_job",
-    [{}, {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"}],
-    ids=["hashmap", "rocksdb-incremental"],
+    [
+        pytest.param({}, id="hashmap"),
+        pytest.param(
+            {"state.backend.type": "rocksdb", "execution.checkpointing.incremental": "true"},
+            id="rocksdb-incremental",
+            marks=pytest.mark.slow,
+        ),
+    ],
     indirect=True,
 )
 def test_a_checkpoint_with_a_damaged_file_gives_way_to_the_one_before(dead_job, tmp_path, capfd):
@@ -102,6 +108,7 @@ def test_a_checkpoint_with_a_damaged_file_gives_way_to_the_one_before(dead_job, 
     assert job.master.coordinator.statistics()["latest"]["restored"]["id"] < int(newest.name[4:])
 
 
+@pytest.mark.slow
 def test_a_storage_that_is_out_of_reach_for_a_while_costs_no_checkpoint(dead_job, tmp_path, capfd):
     before = snapshots(tmp_path)
     faults = Faults(tmp_path / FAULTS)
@@ -115,6 +122,7 @@ def test_a_storage_that_is_out_of_reach_for_a_while_costs_no_checkpoint(dead_job
     assert job.master.coordinator.statistics()["latest"]["restored"]["id"] == int(before[-1].name[4:])
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_without_another_stops_the_job_with_the_files_name(dead_job, tmp_path):
     for snapshot in snapshots(tmp_path):
         damage_state(snapshot)
@@ -124,6 +132,7 @@ def test_a_damaged_checkpoint_without_another_stops_the_job_with_the_files_name(
     assert job.status["state"] == "FAILED"
 
 
+@pytest.mark.slow
 def test_the_starting_savepoint_is_not_needed_any_more_once_there_is_a_checkpoint(dead_job, tmp_path):
     job, watched, sink = dead_job({"execution.state-recovery.path": str(tmp_path / "deleted since")})
     finish(job, watched, sink, tmp_path)
@@ -138,6 +147,7 @@ def test_kills_count_over_drivers(dead_job):
     assert job.status["state"] == "FAILED"
 
 
+@pytest.mark.slow
 def test_a_driver_that_lives_on_behind_its_successor_completes_nothing_and_overwrites_nothing(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import JobCancelledError
-from tests.engines import slowly_on_real_time
+from tests.engines import on_both_engines
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 
@@ -20,10 +20,9 @@ def finish(job, watched, sink, tmp_path):
     return path
 
 
-@slowly_on_real_time
-@pytest.mark.parametrize(
-    ("first", "second"), [("hashmap", "rocksdb"), pytest.param("rocksdb", "hashmap", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@on_both_engines
+@pytest.mark.parametrize(("first", "second"), [("hashmap", "rocksdb"), ("rocksdb", "hashmap")])
 def test_golden_run(run_job, tmp_path, first, second):
     plain, plain_sink = Watched(tmp_path / "plain"), Sink()
     plain.add(12)

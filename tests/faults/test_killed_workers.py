@@ -10,7 +10,7 @@ import pytest
 
 from pystate.common.errors import JobCancelledError, JobExecutionError
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
-from tests.engines import MICRO_BATCH, REAL_TIME, on_micro_batch, slowly_on_real_time
+from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines, on_micro_batch
 from tests.faults.processes import children, daemons, is_gone, kill, needs_proc
 from tests.faults.workload import RECOVERING, Sink, Watched, counting, state_in
 from tests.waiting import wait_until
@@ -48,7 +48,7 @@ def check_exact(job, watched, sink, tmp_path):
     ("engine", "victim"),
     [
         pytest.param(MICRO_BATCH, "slot", id="slot"),
-        pytest.param(MICRO_BATCH, "daemon", id="daemon"),
+        pytest.param(MICRO_BATCH, "daemon", id="daemon", marks=pytest.mark.slow),
         pytest.param(REAL_TIME, "slot", id="slot-real-time", marks=pytest.mark.slow),
         pytest.param(REAL_TIME, "daemon", id="daemon-real-time", marks=pytest.mark.slow),
         pytest.param(REAL_TIME, "relay", id="relay-real-time", marks=pytest.mark.slow),
@@ -100,7 +100,8 @@ def test_a_killed_exchange_is_run_again_and_its_epoch_counts_once(run_job, spark
     assert set(sink.rows.values()) == {1}, "the epoch has counted once"
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_a_job_without_restarts_fails_with_its_slot(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     job = run_job(counting(watched, sink), {**RECOVERING, "restart-strategy.type": "none"})
@@ -112,7 +113,8 @@ def test_a_job_without_restarts_fails_with_its_slot(run_job, tmp_path):
     assert not [name for name in os.listdir(tempfile.gettempdir()) if name.startswith(folder_prefix(job.job_id))]
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_without_a_checkpoint_a_job_begins_again_at_its_savepoint(run_job, tmp_path, capfd):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)

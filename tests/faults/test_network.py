@@ -24,6 +24,7 @@ def completed(job):
     return job.master.coordinator.statistics()["counts"]["completed"]
 
 
+@pytest.mark.slow
 @on_micro_batch
 def test_cut_delayed_and_half_closed_connections(run_job, network, tmp_path):
     watched, sink = Watched(tmp_path), Sink()

@@ -216,11 +216,12 @@ def campaign(run_job, spark, kafka, postgres_server, tmp_path, engine):
     return run
 
 
+@pytest.mark.slow
 @needs_servers
 @pytest.mark.parametrize(
     ("engine", "source", "victim"),
     [
-        pytest.param(engine, *of, marks=() if (engine, *of) == (MICRO_BATCH, "files", "slot") else pytest.mark.slow)
+        (engine, *of)
         for engine in (MICRO_BATCH, REAL_TIME)
         for of in (("kafka", "broker"), ("files", "slot"), ("generator", "database"))
     ],

@@ -138,7 +138,8 @@ def test_a_step_that_fails_costs_an_epoch_a_checkpoint_or_an_attempt_and_no_coun
     assert state_in(finish(job, watched, sink, tmp_path)) == dict(watched.words)
 
 
-@slowly_on_real_time
+@pytest.mark.slow
+@on_both_engines
 def test_a_user_exception_on_the_nth_record_and_failures_at_restore(run_job, tmp_path, faults, capfd):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
@@ -190,18 +191,19 @@ def test_restarts_that_are_used_up_end_the_job_with_the_cause(run_job, tmp_path,
     assert not sink.rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "step"),
     [
         pytest.param(MICRO_BATCH, Step.ACKNOWLEDGE, id="Step.ACKNOWLEDGE"),
-        pytest.param(MICRO_BATCH, Step.ELEMENT, id="Step.ELEMENT", marks=pytest.mark.slow),
-        pytest.param(MICRO_BATCH, Step.TOLD, id="Step.TOLD", marks=pytest.mark.slow),
-        pytest.param(MICRO_BATCH, Step.SYNC, id="Step.SYNC", marks=pytest.mark.slow),
-        pytest.param(MICRO_BATCH, Step.UPLOAD, id="Step.UPLOAD", marks=pytest.mark.slow),
-        pytest.param(REAL_TIME, Step.ACKNOWLEDGE, id="Step.ACKNOWLEDGE-real-time", marks=pytest.mark.slow),
-        pytest.param(REAL_TIME, Step.ELEMENT, id="Step.ELEMENT-real-time", marks=pytest.mark.slow),
-        pytest.param(REAL_TIME, Step.BARRIER_SENT, id="Step.BARRIER_SENT-real-time", marks=pytest.mark.slow),
-        pytest.param(REAL_TIME, Step.UPLOAD, id="Step.UPLOAD-real-time", marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, Step.ELEMENT, id="Step.ELEMENT"),
+        pytest.param(MICRO_BATCH, Step.TOLD, id="Step.TOLD"),
+        pytest.param(MICRO_BATCH, Step.SYNC, id="Step.SYNC"),
+        pytest.param(MICRO_BATCH, Step.UPLOAD, id="Step.UPLOAD"),
+        pytest.param(REAL_TIME, Step.ACKNOWLEDGE, id="Step.ACKNOWLEDGE-real-time"),
+        pytest.param(REAL_TIME, Step.ELEMENT, id="Step.ELEMENT-real-time"),
+        pytest.param(REAL_TIME, Step.BARRIER_SENT, id="Step.BARRIER_SENT-real-time"),
+        pytest.param(REAL_TIME, Step.UPLOAD, id="Step.UPLOAD-real-time"),
     ],
     indirect=["engine"],
 )

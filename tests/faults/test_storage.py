@@ -102,6 +102,7 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
     assert not [name for name in names_below(folder) if "inprogress" in name]
 
 
+@pytest.mark.slow
 def test_a_storage_that_fails_now_and_then_costs_checkpoints_and_nothing_else(run_job, tmp_path):
     root = tmp_path / "storage"
     faults, chance = Faults(root / FAULTS), random.Random(3)

@@ -113,6 +113,7 @@ def test_another_max_parallelism_hashes_all_keys_anew(spark, savepoint, tmp_path
     assert len(list(entries)) == 3
 
 
+@pytest.mark.slow
 def test_what_is_read_can_be_written_and_is_the_same(spark, savepoint, tmp_path):
     reader = SavepointReader.read(spark, savepoint)
 

@@ -129,7 +129,7 @@ def test_the_options_of_run_are_taken(pystate, program, savepoint):
     assert pystate("info", "-s", "aaaa", "-cm", "mine", program()).code == 2
 
 
-@pytest.mark.parametrize("columns", [80, 160])
+@pytest.mark.parametrize("columns", [80, pytest.param(160, marks=pytest.mark.slow)])
 def test_a_terminal_gets_tables(program, savepoint, columns):
     command = TerminalCommand("info", "-s", "aaaa", program("counts"), columns=columns, rows=60)
     try:

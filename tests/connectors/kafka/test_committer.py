@@ -114,6 +114,7 @@ def test_what_subtasks_had_open_is_ended_by_others(kafka, before, after):
     assert kafka.open_transactions(topic) == []
 
 
+@pytest.mark.slow
 def test_a_broker_that_dies_in_a_transaction_is_waited_for(kafka):
     topic = kafka.new_topic()
     sink = builder(kafka, topic).build()

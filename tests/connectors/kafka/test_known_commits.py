@@ -97,6 +97,7 @@ def test_markers_of_an_old_version_are_found_once_the_transaction_of_another_end
     assert values(kafka, topic) == ["a:1"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("of_an_old_version")
 def test_the_first_young_marker_behind_the_transaction_of_another_is_not_taken_for_missing(kafka, monkeypatch):
     topic, markers = kafka.new_topic(), kafka.new_topic(PARTITIONS, "markers")

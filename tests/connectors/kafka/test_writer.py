@@ -50,6 +50,7 @@ def test_a_checkpoint_waits_until_records_have_arrived(kafka):
     assert values(kafka, topic) == ["a:1", "a:2", "a:3"], "what was held back went with the process, and came again"
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_away_holds_the_checkpoint_up(kafka):
     topic = kafka.new_topic()
     with opened(builder(kafka, topic, DeliveryGuarantee.AT_LEAST_ONCE).build()) as harness:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 IN_A_SESSION = """
 import gc
 import shutil
@@ -68,6 +70,7 @@ print(len(manager.remake_folders()), sums())
 """
 
 
+@pytest.mark.slow
 def test_folders_of_spark_that_somebody_has_deleted_are_made_again(tmp_path):
     assert printed_by(LOSES_ITS_FOLDERS, tmp_path) == [
         "at first [(2000, 2000)] []",
@@ -111,6 +114,7 @@ print("files of the shuffle", bool(left), shuffle_files())
 """
 
 
+@pytest.mark.slow
 def test_a_block_manager_that_spark_takes_for_lost_is_known_again(tmp_path):
     assert printed_by(LOSES_ITS_BLOCK_MANAGER, tmp_path) == [
         "at first 100000 False",

@@ -9,6 +9,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 LOSES_ITS_DAEMON = """
 import sys
 from pathlib import Path
@@ -49,6 +51,7 @@ print("afterwards", count(), daemons.revive())
 """
 
 
+@pytest.mark.slow
 def test_a_daemon_that_spark_has_no_socket_of_is_started_again(tmp_path):
     words = [sys.executable, "-c", LOSES_ITS_DAEMON, str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)

@@ -134,6 +134,7 @@ print(json.dumps({"held": held, "found": found}))
 """
 
 
+@pytest.mark.slow
 @needs_proc
 @pytest.mark.timeout(180)
 def test_no_process_of_a_job_shows_a_secret(tmp_path):

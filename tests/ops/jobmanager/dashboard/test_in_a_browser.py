@@ -415,7 +415,7 @@ def test_no_page_is_wider_than_the_screen(
     context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_nothing_serious_is_in_the_way_of_a_screen_reader(
     browser: Browser, manager: ManagerThread, job: str, failed: str, scheme: Any
 ) -> None:
