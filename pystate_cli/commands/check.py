@@ -10,20 +10,18 @@ from pystate.common.errors import JobGraphError
 from pystate.common.program_finding import ProgramFinding, Severity
 from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
 from pystate.common.text.plain_data import to_plain
-from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot
 from pystate_cli.programs.given_program import given_program
 from pystate_cli.programs.program_arguments import (
     PROGRAM_FLAGS,
     PROGRAM_WITH_VALUE,
-    SAVEPOINT_NAMES,
     AllowNonRestoredOption,
     JobFileArgument,
     ParallelismOption,
     ProgramArgumentsArgument,
     PythonFilesOption,
-    python_properties,
+    starting_option,
     with_job_file_behind_options,
 )
 from pystate_cli.programs.program_process import ask_about
@@ -37,11 +35,8 @@ def check(
     arguments: ProgramArgumentsArgument = None,
     savepoint_path: Annotated[
         str | None,
-        typer.Option(
-            *SAVEPOINT_NAMES,
-            metavar="PATH|ID",
-            help="Look whether the program fits this savepoint or checkpoint, too: operators, keys, sources, states.",
-            autocompletion=complete_savepoint,
+        starting_option(
+            "Look whether the program fits this savepoint or checkpoint, too: operators, keys, sources, states."
         ),
     ] = None,
     allow_non_restored_state: AllowNonRestoredOption = False,
@@ -65,7 +60,8 @@ def check(
             job_file,
             arguments,
             PROGRAM_FLAGS | PROGRAM_WITH_VALUE,
-            settings=[*(properties or ()), *python_properties(python_files, None, None)],
+            properties=properties,
+            python_files=python_files,
             conf_dir=conf_dir,
             savepoint_path=savepoint_path,
         )

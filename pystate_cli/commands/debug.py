@@ -16,7 +16,6 @@ from pystate.common.errors import UsageError
 from pystate.common.files.home import JobDirectory, read_json, write_json
 from pystate.runtime.job_folder.submission import SubmissionFile
 from pystate.runtime.rest.failure_messages import OurError
-from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.job_selection import JOB_ID, connect_to_job
 from pystate_cli.arguments.options import ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
@@ -24,9 +23,8 @@ from pystate_cli.programs.given_program import given_program
 from pystate_cli.programs.program_arguments import (
     PROGRAM_FLAGS,
     PROGRAM_WITH_VALUE,
-    SAVEPOINT_NAMES,
     PythonFilesOption,
-    python_properties,
+    starting_option,
     with_job_file_behind_options,
 )
 from pystate_cli.session import Session
@@ -62,13 +60,7 @@ def debug(
         typer.Option("--operator", metavar="UID|NAME", help="The operator that takes it; the only one where there is one."),
     ] = None,
     savepoint_path: Annotated[
-        str | None,
-        typer.Option(
-            *SAVEPOINT_NAMES,
-            metavar="PATH|ID",
-            help="The savepoint or checkpoint with the state of its key; without it there is none.",
-            autocompletion=complete_savepoint,
-        ),
+        str | None, starting_option("The savepoint or checkpoint with the state of its key; without it there is none.")
     ] = None,
     timestamp: Annotated[
         int | None, typer.Option("--timestamp", metavar="MS", help="Its timestamp, milliseconds since 1970.")
@@ -114,7 +106,8 @@ def debug(
             job,
             arguments,
             _FLAGS | _WITH_VALUE,
-            settings=[*(properties or ()), *python_properties(python_files, None, None)],
+            properties=properties,
+            python_files=python_files,
             conf_dir=conf_dir,
             savepoint_path=savepoint_path,
         )

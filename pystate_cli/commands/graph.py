@@ -128,14 +128,7 @@ def _of_program(
     from pystate_cli.programs.given_program import given_program
     from pystate_cli.programs.program_process import planned
 
-    program = given_program(
-        session,
-        job_file,
-        arguments,
-        (),
-        settings=properties,
-        conf_dir=conf_dir,
-    )
+    program = given_program(session, job_file, arguments, (), properties=properties, conf_dir=conf_dir)
     with session.console.waiting(f"Executing {program.path.name} up to execute()"):
         answer = planned(program, parallelism=parallelism)
     for notice in answer["notices"]:

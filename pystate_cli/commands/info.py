@@ -10,7 +10,6 @@ import typer
 from pystate.common.errors import RestoreError
 from pystate.common.stream_guarantee import StreamGuarantee, guarantee_lines
 from pystate.common.text.plain_data import to_plain
-from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import JOB_MANAGER_NAMES, ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot
 from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES
@@ -22,14 +21,13 @@ from pystate_cli.programs.program_arguments import (
     PROGRAM_WITH_VALUE,
     PYTHON_ARCHIVES_NAMES,
     PYTHON_EXECUTABLE_NAMES,
-    SAVEPOINT_NAMES,
     TARGET_NAMES,
     AllowNonRestoredOption,
     JobFileArgument,
     ParallelismOption,
     ProgramArgumentsArgument,
     PythonFilesOption,
-    python_properties,
+    starting_option,
     with_job_file_behind_options,
 )
 from pystate_cli.programs.program_process import planned
@@ -46,11 +44,8 @@ def info(
     arguments: ProgramArgumentsArgument = None,
     savepoint_path: Annotated[
         str | None,
-        typer.Option(
-            *SAVEPOINT_NAMES,
-            metavar="PATH|ID",
-            help="Show what the program would make of this savepoint or checkpoint; exit code 1 where it does not fit.",
-            autocompletion=complete_savepoint,
+        starting_option(
+            "Show what the program would make of this savepoint or checkpoint; exit code 1 where it does not fit."
         ),
     ] = None,
     allow_non_restored_state: AllowNonRestoredOption = False,
@@ -87,7 +82,8 @@ def info(
         job_file,
         arguments,
         PROGRAM_FLAGS | PROGRAM_WITH_VALUE,
-        settings=[*(properties or ()), *python_properties(python_files, None, None)],
+        properties=properties,
+        python_files=python_files,
         claim_mode=claim_mode,
         restore_mode=restore_mode,
         conf_dir=conf_dir,

@@ -14,7 +14,6 @@ from pystate.common.errors import UsageError
 from pystate.common.job_status import JobStatus
 from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody
 from pystate.runtime.rest.request_bodies import JobSubmitRequestBody
-from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import ConfDirOption, JobManagerOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot
 from pystate_cli.arguments.snapshot_options import ClaimModeOption, RestoreModeOption
@@ -26,7 +25,6 @@ from pystate_cli.programs.program_arguments import (
     NAME_NAMES,
     PROGRAM_FLAGS,
     PROGRAM_WITH_VALUE,
-    SAVEPOINT_NAMES,
     TARGET_NAMES,
     AllowNonRestoredOption,
     JobFileArgument,
@@ -35,7 +33,7 @@ from pystate_cli.programs.program_arguments import (
     PythonArchivesOption,
     PythonExecutableOption,
     PythonFilesOption,
-    python_properties,
+    starting_option,
     with_job_file_behind_options,
 )
 from pystate_cli.running.attached_run import AttachedRun
@@ -58,13 +56,7 @@ def run(
         bool, typer.Option(*_DETACHED, help="Return once the job runs, and print its id.", show_default=False)
     ] = False,
     savepoint_path: Annotated[
-        str | None,
-        typer.Option(
-            *SAVEPOINT_NAMES,
-            metavar="PATH|ID",
-            help="The savepoint or retained checkpoint to start from; its id will do.",
-            autocompletion=complete_savepoint,
-        ),
+        str | None, starting_option("The savepoint or retained checkpoint to start from; its id will do.")
     ] = None,
     allow_non_restored_state: AllowNonRestoredOption = False,
     claim_mode: ClaimModeOption = None,
@@ -122,14 +114,16 @@ def run(
     if as_json and not detached:
         message = "--json needs -d: attached, stdout is what the job prints."
         raise UsageError(message, hint="add -d, or leave --json out")
-    settings = [*(properties or ()), *((f"execution.target={target}",) if target is not None else ())]
-    settings += python_properties(python_files, python_archives, python_executable)
     program = given_program(
         session,
         job_file,
         arguments,
         _FLAGS | _WITH_VALUE,
-        settings=settings,
+        properties=properties,
+        python_files=python_files,
+        python_archives=python_archives,
+        python_executable=python_executable,
+        target=target,
         claim_mode=claim_mode,
         restore_mode=restore_mode,
         conf_dir=conf_dir,

@@ -1,4 +1,4 @@
-"""Reads the program that `run`, `info` and `check` are given, with its settings: one way for all."""
+"""Reads the program that a command is given, with its settings."""
 
 from __future__ import annotations
 
@@ -42,8 +42,12 @@ def given_program(
     arguments: Sequence[str] | None,
     options: Collection[str],
     *,
-    settings: Sequence[str],
+    properties: Sequence[str] | None,
     conf_dir: str | None,
+    python_files: str | None = None,
+    python_archives: str | None = None,
+    python_executable: str | None = None,
+    target: str | None = None,
     savepoint_path: str | None = None,
     claim_mode: str | None = None,
     restore_mode: str | None = None,
@@ -56,9 +60,13 @@ def given_program(
         job_file: The program, as typed.
         arguments: The words after it.
         options: The names of the command's options.
-        settings: What the command's options set, as `KEY=VALUE`.
+        properties: The values of -D.
         conf_dir: The value of --conf-dir.
-        savepoint_path: The value of -s, where the command has it.
+        python_files: The value of -pyfs, where the command has it.
+        python_archives: The value of -pyarch, likewise.
+        python_executable: The value of -pyexec, likewise.
+        target: The value of -t, likewise.
+        savepoint_path: The value of -s, likewise.
         claim_mode: The value of --claimMode, likewise.
         restore_mode: The value of --restoreMode, likewise.
         compiled: Whether it has to be Python by now.
@@ -73,7 +81,15 @@ def given_program(
     program_arguments = check_program_arguments(session.console, job_file, arguments or [], options)
     if compiled and path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)
-    set_here = parse_dynamic_properties([*settings, *claim_mode_property(claim_mode, restore_mode)])
+    by_options = {
+        "execution.target": target,
+        "python.files": python_files,
+        "python.archives": python_archives,
+        "python.executable": python_executable,
+    }
+    of_options = [f"{key}={value}" for key, value in by_options.items() if value is not None]
+    mode = claim_mode_property(claim_mode, restore_mode)
+    set_here = parse_dynamic_properties([*(properties or ()), *of_options, *mode])
     configuration = session.configuration(conf_dir, set_here).configuration
     starting = None if savepoint_path is None else starting_path(savepoint_path, configuration)
     return GivenProgram(path, program_arguments, configuration, starting)

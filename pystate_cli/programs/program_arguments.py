@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pystate.common.errors import UsageError
+from pystate_cli.arguments.completions import complete_savepoint
 from pystate_cli.arguments.options import CONF_DIR_NAMES, JOB_MANAGER_NAMES, JSON_NAMES, PROPERTY_NAMES, VERBOSE_NAMES
 from pystate_cli.arguments.snapshot_options import CLAIM_MODE_NAMES, RESTORE_MODE_NAMES
 
@@ -56,6 +57,12 @@ AllowNonRestoredOption = Annotated[
     typer.Option(*ALLOW_NON_RESTORED_NAMES, help="Leave out state that no operator of the job claims.", show_default=False),
 ]
 
+
+def starting_option(text: str) -> Any:
+    """Return the declaration of `-s`, with what the command makes of the snapshot as its help."""
+    return typer.Option(*SAVEPOINT_NAMES, metavar="PATH|ID", help=text, autocompletion=complete_savepoint)
+
+
 PROGRAM_FLAGS = frozenset((*VERBOSE_NAMES, *JSON_NAMES, *ALLOW_NON_RESTORED_NAMES))
 """The options of both `run` and `info` that take no value."""
 
@@ -76,12 +83,6 @@ PROGRAM_WITH_VALUE = frozenset(
     )
 )
 """The options of both that take a value."""
-
-
-def python_properties(files: str | None, archives: str | None, executable: str | None) -> list[str]:
-    """Return the Python options of a command as KEY=VALUE settings."""
-    given = {"python.files": files, "python.archives": archives, "python.executable": executable}
-    return [f"{key}={value}" for key, value in given.items() if value is not None]
 
 
 def with_job_file_behind_options(
