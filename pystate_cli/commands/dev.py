@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _FLAGS = PROGRAM_FLAGS | {"--keep", "--from-start", "--no-screen"}
 _WITH_VALUE = PROGRAM_WITH_VALUE | {"--savepoint-dir"}
-_INTERVAL_MS = 10_000
 _END_SECONDS = 60.0
 
 
@@ -181,18 +180,20 @@ def _run(
 
 
 def _be_quick_and_forgetful(configuration: Configuration, folder: DevFolder) -> None:
-    """Set what suits a job under development, where nothing is set: the first failure is shown, and loses ten seconds."""
+    """Set what suits a job under development, unless -D says otherwise: it shows its first failure, and keeps its state."""
     from pystate.common.configuration.configuration import Origin, OriginKind
+    from pystate.common.configuration.deployment_options import ExecutionTarget
+    from pystate.common.configuration.execution_target import execution_target
     from pystate.common.configuration.options import CheckpointingOptions, RestartStrategyOptions
 
     wanted = {
-        CheckpointingOptions.CHECKPOINTING_INTERVAL.key: f"{_INTERVAL_MS} ms",
-        CheckpointingOptions.CHECKPOINTS_DIRECTORY.key: folder.checkpoints.as_uri(),
         CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION.key: "RETAIN_ON_CANCELLATION",
         RestartStrategyOptions.RESTART_STRATEGY.key: "none",
     }
+    if execution_target(configuration) is ExecutionTarget.LOCAL:  # a cluster has to reach the folder
+        wanted[CheckpointingOptions.CHECKPOINTS_DIRECTORY.key] = folder.checkpoints.as_uri()
     for key, value in wanted.items():
-        if not configuration.contains_key(key):
+        if configuration.origin(key).kind is not OriginKind.COMMAND_LINE:
             configuration.set_checked(key, value, Origin(OriginKind.COMMAND_LINE, "pystate dev"))
 
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -63,6 +63,17 @@ def with_copies(configuration: dict[str, str], version: CodeVersion) -> dict[str
     return {**configuration, PythonOptions.PYTHON_FILES.key: ",".join(map(str, version.extra))}
 
 
+def is_snapshot(path: str) -> bool:
+    """Return whether a job can start from a path."""
+    from pystate.core.snapshot.starting_snapshot import read_starting_point
+
+    try:
+        read_starting_point(path)
+    except PystateError:
+        return False
+    return True
+
+
 class DevJob:
     """The job of a session, which is another one after each save.
 
@@ -71,6 +82,8 @@ class DevJob:
         program: What the jobs have in common.
         savepoints: The folder for savepoints.
         earlier: Savepoints of earlier sessions in there, oldest first.
+        snapshot: What the first job starts from; None for nothing.
+        is_there: Whether a job can start from a path.
 
     Attributes:
         job_id: The job that runs, or ran last; None before the first.
@@ -79,12 +92,19 @@ class DevJob:
     """
 
     def __init__(
-        self, client: RestClient, program: JobProgram, savepoints: str, earlier: list[str], snapshot: str | None
+        self,
+        client: RestClient,
+        program: JobProgram,
+        savepoints: str,
+        earlier: list[str],
+        snapshot: str | None,
+        is_there: Callable[[str], bool] = is_snapshot,
     ) -> None:
         self._client = client
         self._program = program
         self._folder = savepoints
         self._taken = list(earlier)
+        self._is_there = is_there
         self._format = _NATIVE
         self._keeper: tuple[str, str | None] | None = None  # the job, and the id of who has asked to keep it
         self._reserved_at = 0.0
@@ -167,13 +187,16 @@ class DevJob:
 
     def latest(self) -> str | None:
         """Return the last snapshot of the job that is still there; the one that it started from if it has taken none."""
+        found: list[str | None] = []
         if self.job_id is not None:
             latest = self._client.get(f"/jobs/{self.job_id}/checkpoints", CheckpointingStatistics).latest
-            found = [one for one in (latest.completed, latest.savepoint) if one is not None and one.external_path]
-            found = [one for one in found if not one.discarded]
-            if found:
-                return max(found, key=lambda one: one.id).external_path
-        return self.snapshot
+            taken = [one for one in (latest.completed, latest.savepoint) if one is not None and not one.discarded]
+            found = [one.external_path for one in sorted(taken, key=lambda one: -one.id)]
+        # a program may have its checkpoints deleted when it is cancelled
+        for path in (*found, self.snapshot, self.savepoint_taken):
+            if path and self._is_there(path):
+                return path
+        return None
 
     def failure(self) -> PystateError:
         """Return the error of a job that has FAILED."""

@@ -89,6 +89,7 @@ class DevLoop:
         self._from_start = from_start
         self._clock = clock
         self._running: CodeVersion | None = None
+        self._submitted: CodeVersion | None = None
         self._told_state: JobStatus | None = None
         self._next_look = 0.0
         self._news = DevNews(program=program.path.name)
@@ -133,7 +134,7 @@ class DevLoop:
             self._show_error(error)
             self._say_what_goes_on()
         finally:
-            self._versions.keep([self._running])
+            self._versions.keep([self._running, self._submitted])
             if self._checker is None:
                 self._checker = self._new_checker()
 
@@ -176,6 +177,7 @@ class DevLoop:
                 snapshot = yield from self._job.stop()
             elif decision.step is Step.RESTART:
                 yield from self._job.cancel()
+                snapshot = self._job.latest()
         with self._measured(parts, _START):
             failure = yield from self._started(version, snapshot)
         if failure is None:
@@ -191,6 +193,7 @@ class DevLoop:
 
     def _started(self, version: CodeVersion, snapshot: str | None) -> Generator[None, None, PystateError | None]:
         self._say(f"starting version {version.number}")
+        self._submitted = version
         self._job.start(version, snapshot)
         assert self._job.job_id is not None  # noqa: S101 - it was started
         self._told_state = None

@@ -33,11 +33,16 @@ def version(manager, tmp_path) -> CodeVersion:
 
 
 @pytest.fixture
-def job_of(manager, tmp_path):
+def gone():
+    return set()
+
+
+@pytest.fixture
+def job_of(manager, tmp_path, gone):
     def job_of(*arguments: str, configuration: dict[str, str] | None = None) -> DevJob:
         client = find_job_manager(manager.home, None, LONGEST_S)
         program = JobProgram(list(arguments), 2, configuration or {}, {})
-        return DevJob(client, program, str(tmp_path / "sp"), [], None)
+        return DevJob(client, program, str(tmp_path / "sp"), [], None, lambda path: path not in gone)
 
     return job_of
 
@@ -72,6 +77,19 @@ def test_a_job_that_fails_at_its_start_says_why(job_of, version):
     assert job.state() is JobStatus.FAILED
     assert job.latest() == "file:/somewhere", "the next one goes on from there"
     assert job.failure().message == failure.message
+
+
+def test_a_snapshot_that_is_gone_is_not_started_from(job_of, version, gone):
+    job = job_of()
+    job.start(version, None)
+    done(job.await_running())
+    first, second = done(job.savepoint()), "file:/checkpoint"
+    job.snapshot = second
+    assert job.latest() == second
+    gone.add(second)
+    assert job.latest() == first
+    gone.add(first)
+    assert job.latest() is None
 
 
 def test_a_job_that_would_start_again_and_again_is_ended(job_of, version):
