@@ -25,7 +25,6 @@ from pystate_cli.programs.program_arguments import (
     ProgramArgumentsArgument,
     PythonFilesOption,
     job_path,
-    python_properties,
     with_job_file_behind_options,
 )
 from pystate_cli.session import Session
@@ -99,8 +98,9 @@ def dev(
         str(path),
         arguments,
         _FLAGS | _WITH_VALUE,
-        settings=[*(properties or ()), *python_properties(python_files, None, None)],
+        properties=properties,
         conf_dir=conf_dir,
+        python_files=python_files,
         savepoint_path=savepoint_path,
         compiled=False,
     )
