@@ -1,5 +1,5 @@
 """A driver without Spark that keeps the contract between job manager and driver. The job's arguments tell it how to behave,
-and those in FAKE_DRIVER_ARGUMENTS.
+and those in FAKE_DRIVER_ARGUMENTS. What few of them need is imported where it is needed: tests start hundreds of drivers.
 
 --init S            seconds in INITIALIZING (default 0.05)
 --init-until FILE   in INITIALIZING until the file is there
@@ -58,20 +58,11 @@ from pystate.common.errors import (
     UserFunctionError,
 )
 from pystate.common.files.home import PystateHome, read_json, write_json
-from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlServer
-from pystate.core.metrics.last_metrics import write_last_metrics
 from pystate.runtime.checkpoint.settings.rest_checkpoint_config import checkpoint_config
-from pystate.runtime.checkpoint.stats.file import read_statistics
-from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
 from pystate.runtime.driver.replicated_directory import job_directory
 from pystate.runtime.job_folder.driver_term import leader_of_this_process
-from pystate.runtime.job_folder.failure_history import JobFailure
-from pystate.runtime.job_folder.job_status_file import JobStatusFile
-from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
-from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
 from pystate.runtime.job_folder.small_files import DriverAddressFile
-from tests.core.metrics.metrics_answer import driver_metrics, metrics_answer
 from tests.waiting import LONGEST_S
 
 USER_TRACE = f"""Traceback (most recent call last):
@@ -137,6 +128,10 @@ class FakeDriver:
         if not self.restarted:
             self.move("INITIALIZING")
         if "--restart" in self.arguments:
+            from pystate.common.job_status import JobStatus
+            from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
+            from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy
+
             attempts, delay_ms = int(self.option("--restart")), int(self.option("--restart", offset=2))
             ended = JobStatus(self.option("--ended")) if "--ended" in self.arguments else None
             earlier = RecoveryTerms.read(self.directory)
@@ -229,6 +224,9 @@ class FakeDriver:
         return int(self.option("--exit", "0"))
 
     def write_last_metrics(self) -> None:
+        from pystate.core.metrics.last_metrics import write_last_metrics
+        from tests.core.metrics.metrics_answer import driver_metrics
+
         write_last_metrics(self.directory.last_metrics, lambda: driver_metrics(subtasks=self.status["parallelism"]))
 
     def fail_start(self, number: int) -> None:
@@ -263,15 +261,6 @@ class FakeDriver:
             self.end_state = "CANCELED"
             self.end.set()
             return {}
-        tracker = read_statistics(self.directory.checkpoints, 100, now) or CheckpointStatsTracker(100, now)
-        if op == "checkpoints":
-            return tracker.to_rest()
-        if op == "metrics":
-            return metrics_answer(tracker, self.status["parallelism"])
-        if op == "checkpoint_details":
-            return tracker.details(request["checkpoint_id"])
-        if op == "checkpoint_subtasks":
-            return tracker.subtask_details(request["checkpoint_id"], request["vertex_id"])
         if op in ("trigger_savepoint", "stop", "trigger_checkpoint"):
             return self.trigger(op, request)
         if op == "operation":
@@ -281,6 +270,22 @@ class FakeDriver:
                 raise ControlError(message)
             waits = {"waits_for_epoch": 2, "epoch_running": 9000} if "--savepoint-waits" in self.arguments else {}
             return done or {"status": "IN_PROGRESS", "acknowledged": 1, "total": 2, "bytes": 2048, **waits}
+        return self.told_of_checkpoints(op, request)
+
+    def told_of_checkpoints(self, op: str, request: dict[str, Any]) -> Any:
+        from pystate.runtime.checkpoint.stats.file import read_statistics
+        from pystate.runtime.checkpoint.stats.tracker import CheckpointStatsTracker
+        from tests.core.metrics.metrics_answer import metrics_answer
+
+        tracker = read_statistics(self.directory.checkpoints, 100, now) or CheckpointStatsTracker(100, now)
+        if op == "checkpoints":
+            return tracker.to_rest()
+        if op == "metrics":
+            return metrics_answer(tracker, self.status["parallelism"])
+        if op == "checkpoint_details":
+            return tracker.details(request["checkpoint_id"])
+        if op == "checkpoint_subtasks":
+            return tracker.subtask_details(request["checkpoint_id"], request["vertex_id"])
         raise ControlError(op)
 
     def progress(self) -> dict[str, Any]:
@@ -345,6 +350,9 @@ class FakeDriver:
 
 
 def with_failure(status: dict[str, Any], failure: dict[str, Any], timestamp: int) -> dict[str, Any]:
+    from pystate.runtime.job_folder.failure_history import JobFailure
+    from pystate.runtime.job_folder.job_status_file import JobStatusFile
+
     after = JobStatusFile.from_plain(status).with_failure(JobFailure.from_plain(failure), timestamp).to_plain()
     return {name: after[name] for name in ("failures", "failure_count")}
 
