@@ -1,36 +1,116 @@
-"""Takes the pictures of docs/dashboard.md from a job that runs, with the job manager of this PYSTATE_HOME.
+"""Takes pictures of every page of the dashboard, with the job manager of this PYSTATE_HOME: `make screenshots`.
 
-python docs/images/render_dashboard.py JOBID docs/images
+    python docs/images/render_dashboard.py JOB FAILED_JOB build/screenshots [--docs docs/images]
+
+All pages at four widths, light and dark, in both languages, from a job that runs and one that has failed
+(`benchmarks/dashboard_job.py` is a job for that). With --docs also those of docs/dashboard.md and the README.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+from playwright.sync_api import TimeoutError
+
 from tests.servers.chromium import browser
 
-SIZE = {"width": 1240, "height": 900}
-LOOK_MS = 40_000
-PICTURES = {"dashboard-job.png": "", "dashboard-checkpoints.png": "/checkpoints"}
+WIDTHS = (320, 768, 1440, 2560)
+HEIGHT = 900
+LOOK_MS = 3000
+CLICK_MS = 15_000
+LOOK_AT_PLOTS_MS = 40_000
+LOOKS = (("light", "en-GB"), ("dark", "zh-CN"), ("dark", "en-GB"), ("light", "zh-CN"))
+IN_DOCS = {"job": "dashboard-job.png", "checkpoints": "dashboard-checkpoints.png"}
+DOCS_SIZE = {"width": 1240, "height": 900}
+
+
+def asked(*words):
+    """Return what a command answers as JSON."""
+    command = [sys.executable, "-m", "pystate_cli", *words, "--json"]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)  # noqa: S603
+
+
+def logged_in(chromium, **options):
+    """Return a page that is logged in, and its address."""
+    answer = asked("ui")
+    page = chromium.new_context(**options).new_page()
+    page.set_default_timeout(120_000)
+    page.goto(f"{answer['address']}#login={answer['code']}")
+    page.get_by_role("button", name="Log out").or_(page.get_by_role("button", name="退出登录")).wait_for()
+    return page, answer["address"]
+
+
+def pages(job, failed):
+    """Return the pages by their names: address, and what is clicked there."""
+    heaviest = [
+        "button:text-is('orders')",
+        "p:has-text('Heaviest') button >> nth=0, p:has-text('最大的键组') button >> nth=0",
+    ]
+    return {
+        "overview": ("/", []),
+        "job": (f"/jobs/{job}", [".node >> nth=1"]),
+        "checkpoints": (
+            f"/jobs/{job}/checkpoints",
+            ["td button[aria-expanded] >> nth=0", "td button.plain[aria-expanded] >> nth=-1"],
+        ),
+        "state": (f"/jobs/{job}/state", heaviest),
+        "exceptions": (f"/jobs/{failed}/exceptions", []),
+        "log": (f"/jobs/{job}/log", []),
+        "settings": (f"/jobs/{job}/settings", []),
+        "savepoints": ("/savepoints", ["button.version >> nth=0"]),
+        "cluster": ("/cluster", []),
+        "login": ("/login", []),
+        "rescale": (f"/jobs/{job}", [".actions button >> nth=2"]),
+    }
+
+
+def show(page, address, hash_, clicks):
+    """Open a page and click there."""
+    page.goto(f"{address}#{hash_}")
+    page.wait_for_timeout(LOOK_MS)
+    for where in clicks:
+        try:
+            page.locator(where).click(timeout=CLICK_MS)
+        except TimeoutError as error:
+            print(f"{hash_}: {where} can't be clicked: {error}"[:200])
+        page.wait_for_timeout(LOOK_MS // 2)
 
 
 def main():
-    """Look for a while, and write the pictures."""
-    job_id, folder = sys.argv[1], Path(sys.argv[2])
-    told = subprocess.run([sys.executable, "-m", "pystate_cli", "ui", "--json"], stdout=subprocess.PIPE, check=True)  # noqa: S603
-    answer = json.loads(told.stdout)
-    with browser() as started:
-        page = started.new_page(viewport=SIZE, locale="en-GB")
-        page.goto(f"{answer['address']}#login={answer['code']}")
-        page.get_by_role("button", name="Log out").wait_for()
-        for name, view in PICTURES.items():
-            page.goto(f"{answer['address']}#/jobs/{job_id}{view}")
-            page.wait_for_timeout(LOOK_MS)
-            if not view:
-                page.locator(".node.hot, .node").first.click()
-                page.wait_for_timeout(2000)
-            page.screenshot(path=folder / name, clip={"x": 0, "y": 0, **SIZE})
+    """Take the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("job")
+    parser.add_argument("failed")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--docs", type=Path)
+    parser.add_argument("--only", help="names of pages, with commas")
+    given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    wanted = {
+        name: one for name, one in pages(given.job, given.failed).items() if not given.only or name in given.only.split(",")
+    }
+    with browser() as chromium:
+        for index, width in enumerate(WIDTHS):
+            looks = LOOKS if width == WIDTHS[2] else [LOOKS[index % len(LOOKS)]]
+            for scheme, locale in looks:
+                options = {"viewport": {"width": width, "height": HEIGHT}, "color_scheme": scheme, "locale": locale}
+                page, address = logged_in(chromium, **options)
+                for name, (hash_, clicks) in wanted.items():
+                    show(page, address, hash_, clicks)
+                    file = given.folder / f"{name}-{width}-{scheme}-{locale[:2]}.png"
+                    page.screenshot(path=file, full_page=name != "rescale")
+                page.context.close()
+        if given.docs:
+            page, address = logged_in(chromium, viewport=DOCS_SIZE, locale="en-GB")
+            for name, file in IN_DOCS.items():
+                hash_, clicks = wanted[name]
+                page.goto(f"{address}#{hash_}")
+                page.wait_for_timeout(LOOK_AT_PLOTS_MS)
+                show(page, address, hash_, clicks[:1])
+                page.evaluate("scrollTo(0, 0)")
+                page.screenshot(path=given.docs / file, clip={"x": 0, "y": 0, **DOCS_SIZE})
 
 
 if __name__ == "__main__":

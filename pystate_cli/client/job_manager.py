@@ -63,8 +63,8 @@ def find_job_manager(
         VersionMismatchError: It is of another version.
     """
     if address is not None:
-        host, port = parse_address(address)
-        prefix = _url_prefix(configuration)
+        host, port, path = parse_address(address)
+        prefix = path or _url_prefix(configuration)
         client = _remote_client(host, port, timeout, configuration, token=_token(home, configuration), prefix=prefix)
         hint = "call the pystate that it came with, or another one with -m"
         found = client.get("/config", StandbyConfiguration)
@@ -270,7 +270,7 @@ def options_not_in_force(client: RestClient, asked: Mapping[str, str]) -> list[s
     if not options:
         return []
     entries = client.get_list("/jobmanager/config", ClusterConfigurationInfoEntry)
-    host, port = parse_address(client.address)
+    host, port, _ = parse_address(client.address)
     found = {entry.key: entry.value for entry in entries}
     found |= {RestOptions.PORT.key: str(port), RestOptions.ADDRESS.key: host}
     running, wanted = Configuration(found), Configuration(dict(asked))
@@ -317,7 +317,7 @@ def _leading(
     if leader is None:
         message = f"The job manager at {client.address} does not lead, and nor does another one at the moment."
         raise NoLeaderError(message, hint="try again in a moment; pystate cluster status")
-    host, port = parse_address(leader.address)
+    host, port, _ = parse_address(leader.address)
     return _remote_client(host, port, timeout, configuration, token=_token(home, configuration), instance=leader.instance)
 
 

@@ -213,21 +213,23 @@ class RestClient:
         return http.client.HTTPSConnection(*self._peer, timeout=self._timeout, context=self._tls)
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Return host and port of `host:port`.
+def parse_address(text: str) -> tuple[str, int, str]:
+    """Return host, port and path of `host:port/path`; the path is empty, or begins with a slash and ends without one.
 
     Raises:
         UsageError: It is something else.
     """
+    from pystate.common.configuration.option_types import UrlPrefixType
+
     try:
         parts = urlsplit(f"//{text}")
-        host, port = parts.hostname, parts.port
+        host, port, path = parts.hostname, parts.port, UrlPrefixType().parse(parts.path)
     except ValueError:
-        host, port = None, None
-    if not host or parts.path or parts.query or parts.username:
-        message = f"The address of the job manager must be host:port, not {text!r}."
+        host, port, path = None, None, ""
+    if not host or parts.query or parts.fragment or parts.username:
+        message = f"The address of the job manager must be host:port or host:port/path, not {text!r}."
         raise UsageError(message, hint=f"for example -m localhost:{DEFAULT_PORT}")
-    return host, DEFAULT_PORT if port is None else port
+    return host, DEFAULT_PORT if port is None else port, path
 
 
 def _error_of(status: int, content: bytes, address: str) -> PystateError:

@@ -57,7 +57,7 @@ def rescale(
     session = Session.of(context)
     target = None if directory is None else absolute_path(directory)
     client, job_id = connect_to_job(session, job_manager, job, application_id, changes=True)
-    successor = Rescaling(session, client, job_id, parallelism, timeout).run(target)
+    successor = Rescaling(session.console, client, job_id, parallelism, timeout).run(target)
     if as_json:
         session.console.result_json({"job_id": successor, "rescaled_from": job_id, "parallelism": parallelism})
     else:

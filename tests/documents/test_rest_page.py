@@ -25,7 +25,12 @@ from tests.runtime.checkpoint.stats.tasks import COUNT
 PAGE = (REPOSITORY / "docs" / "rest.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^### ([A-Z]+ \S+)\n(.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL))
 BLOCK = re.compile(r"^```(json|)\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
-ENDS_A_JOB = ("PATCH /jobs/:jobid", "POST /jobs/:jobid/stop")
+ENDS_A_JOB = (
+    "PATCH /jobs/:jobid",
+    "PATCH /jobs/:jobid/rescaling",
+    "POST /jobs/:jobid/stop",
+    "POST /pystate/jobs/:jobid/replacement",
+)
 CHECKPOINT = "1"
 
 
@@ -134,6 +139,8 @@ class Server:
         """Begin what the route tells the end of; return its id."""
         if route.path.startswith("/savepoint-disposal"):
             return self.post("/savepoint-disposal", {"savepoint-path": str(self._folder / "none")})
+        if "rescaling" in route.path:
+            return self.send_own("PATCH", f"/jobs/{self.job}/rescaling?parallelism=1", None)  # it has that already
         kind = "checkpoints" if "checkpoints" in route.path else "savepoints"
         return self.post(f"/jobs/{self.job}/{kind}", {} if kind == "checkpoints" else {"target-directory": "/s"})
 
@@ -145,7 +152,11 @@ class Server:
         return job
 
     def post(self, path: str, body: Any) -> str:
-        answer = self.application.client.post(path, json=body, headers={"Authorization": f"Bearer {HOME_TOKEN}"})
+        return self.send_own("POST", path, body)
+
+    def send_own(self, method: str, path: str, body: Any) -> str:
+        headers = {"Authorization": f"Bearer {HOME_TOKEN}"}
+        answer = self.application.client.request(method, path, json=body, headers=headers)
         assert answer.status_code in (200, 202), answer.text
         return str(answer.json().get("request-id"))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pystate.common.errors import PystateError
+from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
 from pystate.ops.jobmanager.drivers.found_drivers import processes
@@ -24,7 +24,7 @@ from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
-from pystate_cli.client.rest_client import NoJobManagerError, RestClient
+from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
 from tests.ops.jobmanager.harness import Manager, ManagerThread, eventually
 from tests.waiting import LONGEST_S
 
@@ -271,3 +271,24 @@ def test_the_first_command_that_asks_for_jobs_that_programs_run_starts_a_job_man
     assert f"{'ab' * 16} : counts (RUNNING) : embedded in process {program.pid} on {program.host}" in out
     assert "A job manager is started" in err
     assert "is started" not in pystate("list").err
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("localhost", ("localhost", 8081, "")),
+        ("[::1]:9000", ("::1", 9000, "")),
+        ("proxy.example:443/streams", ("proxy.example", 443, "/streams")),
+        ("proxy.example/a/b/", ("proxy.example", 8081, "/a/b")),
+    ],
+)
+def test_an_address_may_have_the_path_of_a_proxy(text, parts):
+    assert parse_address(text) == parts
+
+
+@pytest.mark.parametrize(
+    "text", ["", ":80", "host:x", "host:80/a?b", "host:80/#a", "me@host:80", "host:80/..", "host:80//a b"]
+)
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(UsageError, match="host:port/path"):
+        parse_address(text)

@@ -164,7 +164,7 @@ def test_an_expired_checkpoint_fails_and_what_comes_late_is_deleted(bench, tmp_p
     wait_until(lambda: not one.barriers.is_open)
     barrier = one.end(0)
     expire(one)
-    with pytest.raises(CheckpointFailedError, match=r"did not complete within 600 s"):
+    with pytest.raises(CheckpointFailedError, match=r"did not complete within 600 s\. Missing: subtask \d of "):
         future.result(LONGEST_S)
     late = tmp_path / "ck" / ("a" * 32) / "chk-1"
     wait_until(lambda: not late.exists())

@@ -24,6 +24,10 @@ _KEPT_FILES = 16
 """The files that are kept taken apart: a thousand checkpoints of two hundred subtasks are some megabytes."""
 
 
+_SILENT_SECONDS = 2.0
+"""How long a driver that is known to be silent is waited for: what it has left behind is only slightly out of date."""
+
+
 class CheckpointNotFoundError(PystateError):
     """There are no statistics of the requested checkpoint."""
 
@@ -147,7 +151,9 @@ class JobCheckpoints:
     def _ask(self, op: str, read: Callable[[CheckpointStatsTracker], Any], **arguments: Any) -> Any:
         if not self._gateway.has_no_driver:
             try:
-                return self._gateway.call(op, **arguments)
+                return self._gateway.call(
+                    op, timeout=None if self._gateway.silence is None else _SILENT_SECONDS, **arguments
+                )
             except PystateError as error:
                 # the file is only slightly out of date
                 logger.info("the checkpoints of job %s are read from its file: %s", self._job_id, error.message)

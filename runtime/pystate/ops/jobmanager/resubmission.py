@@ -105,7 +105,14 @@ def forget(dispatcher: Dispatcher, job: SupervisedJob, keeper: str | None = None
                 dispatcher.spares.release(job.directory)
 
 
-def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:
+def resubmit(
+    dispatcher: Dispatcher,
+    job: SupervisedJob,
+    savepoint_path: str | None,
+    parallelism: int | None,
+    *,
+    allow_non_restored_state: bool = False,
+) -> str:
     """Resubmit a job; return the id of the new job.
 
     Args:
@@ -113,6 +120,7 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
         job: The old job.
         savepoint_path: The snapshot to start from; None for none.
         parallelism: The value of `-p`; None for that of the submission.
+        allow_non_restored_state: Whether state that no operator takes is left out.
 
     Raises:
         NotKeptError: The data of the old job wasn't kept.
@@ -120,7 +128,7 @@ def resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | N
         PystateError: A submitted file is gone, or the driver can't be started.
     """
     with job.resubmitting:  # two jobs from one savepoint would do the same work twice
-        return _resubmit(dispatcher, job, savepoint_path, parallelism)
+        return _resubmit(dispatcher, job, savepoint_path, parallelism, allow_non_restored_state=allow_non_restored_state)
 
 
 def fork(
@@ -154,22 +162,26 @@ def fork(
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
     location = resolve_snapshot(savepoint_path)
-    changed = replace(
-        _changed(submission, parallelism, location.uri),
-        allow_non_restored_state=allow_non_restored_state,
-        job_name=job_name or submission.job_name,
-    )
+    changed = _changed(submission, parallelism, location.uri, allow_non_restored_state=allow_non_restored_state)
+    changed = replace(changed, job_name=job_name or submission.job_name)
     return dispatcher.submit(changed, _variables(job) or {})
 
 
-def _resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | None, parallelism: int | None) -> str:
+def _resubmit(
+    dispatcher: Dispatcher,
+    job: SupervisedJob,
+    savepoint_path: str | None,
+    parallelism: int | None,
+    *,
+    allow_non_restored_state: bool,
+) -> str:
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
         raise _not_kept(job)
     _check_successor(dispatcher, job, found.successor)
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
-    changed = _changed(submission, parallelism, savepoint_path)
+    changed = _changed(submission, parallelism, savepoint_path, allow_non_restored_state=allow_non_restored_state)
     job_id = dispatcher.submit(changed, found.environment)
     told = replace(found, successor=job_id, parallelism=_submitted_parallelism(changed))
     # the successor runs: an error would make the client start another one
@@ -177,13 +189,15 @@ def _resubmit(dispatcher: Dispatcher, job: SupervisedJob, savepoint_path: str | 
     return job_id
 
 
-def _changed(submission: SubmissionFile, parallelism: int | None, savepoint_path: str | None) -> SubmissionFile:
+def _changed(
+    submission: SubmissionFile, parallelism: int | None, savepoint_path: str | None, *, allow_non_restored_state: bool
+) -> SubmissionFile:
     settings = {key: value for key, value in submission.configuration.items() if key != CLAIM_MODE_KEY}
     return replace(
         submission,
         parallelism=submission.parallelism if parallelism is None else parallelism,
         savepoint_path=savepoint_path,
-        allow_non_restored_state=False,
+        allow_non_restored_state=allow_non_restored_state,
         configuration=settings,
         attached=False,
     )

@@ -14,7 +14,9 @@ from pystate.ops.jobmanager.dashboard.dashboard_routes import dashboard_routes
 from pystate.ops.jobmanager.dashboard.sessions import DashboardSessions, SessionTokens
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
-from pystate.ops.jobmanager.rest.app import HANDLERS, rest_routes
+from pystate.ops.jobmanager.rescalings import Rescalings
+from pystate.ops.jobmanager.rest.app import HANDLERS, ROUTES, rest_routes
+from pystate.ops.jobmanager.rest.own_calls import OwnCalls
 from pystate.ops.jobmanager.rest.route import RestContext
 from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals
 from pystate.ops.jobmanager.web.request_guard import RequestGuard
@@ -44,7 +46,8 @@ def create_app(
     disks = Disks(dispatcher, Configuration(dict(settings)))
     sessions = DashboardSessions(security, instance)
     disposals = SavepointDisposals(dispatcher.home)
-    context = RestContext(dispatcher, disposals, disks, settings, shut_down, login_code=sessions.code)
+    rescalings = Rescalings(lambda: OwnCalls(ROUTES, context))
+    context = RestContext(dispatcher, disposals, rescalings, disks, settings, shut_down, login_code=sessions.code)
     rest = rest_routes(context, security)
     pages = dashboard_routes(_routed(rest), security, sessions)
     return RequestGuard(SessionTokens(_routed([*pages, *rest]), sessions), address, instance)

@@ -293,7 +293,8 @@ class PendingCheckpoint:
             hanging |= self.missing
         if not expired and not hanging:
             return None
-        error: PystateError = CheckpointFailedError(f"The checkpoint did not complete within {timeout_s:g} s.")
+        late = f" Missing: {_named(self.missing)}." if self.missing else ""
+        error: PystateError = CheckpointFailedError(f"The checkpoint did not complete within {timeout_s:g} s.{late}")
         if hanging:
             error = _hang(hanging, self.checkpoint_id, timeout_s)
         return CheckpointFailureReason.CHECKPOINT_EXPIRED, error, bool(hanging)
@@ -309,10 +310,13 @@ class PendingCheckpoint:
         )
 
 
-def _hang(subtasks: set[tuple[str, int]], checkpoint_id: int, timeout_s: float) -> SubtaskHangsError:
+def _named(subtasks: set[tuple[str, int]]) -> str:
     named = ", ".join(f"subtask {index} of {uid!r}" for uid, index in sorted(subtasks)[:_NAMED])
-    more = f" and {len(subtasks) - _NAMED} more" if len(subtasks) > _NAMED else ""
-    message = f"Not all took their part of checkpoint {checkpoint_id} within {timeout_s:g} s. Missing: {named}{more}."
+    return f"{named} and {len(subtasks) - _NAMED} more" if len(subtasks) > _NAMED else named
+
+
+def _hang(subtasks: set[tuple[str, int]], checkpoint_id: int, timeout_s: float) -> SubtaskHangsError:
+    message = f"Not all took their part of checkpoint {checkpoint_id} within {timeout_s:g} s. Missing: {_named(subtasks)}."
     hint = (
         "look where their functions wait (snapshot_state, notify_checkpoint_complete), or raise "
         f"{CheckpointingOptions.CHECKPOINTING_TIMEOUT.key}"

@@ -29,14 +29,34 @@ class OurError(RestMessage):
         return error_from_dict(self.to_plain())
 
 
+class KeptRecordInfo(RestMessage):
+    """A record at which a function has failed, kept for `pystate debug`.
+
+    Attributes:
+        number: What `pystate debug JOB NUMBER` calls it.
+        file: Where it is, on the machine of the driver.
+        operator: The operator that took it.
+        uid: The operator's uid.
+        subtask: The subtask that took it.
+    """
+
+    number: int
+    file: str
+    operator: str
+    uid: str
+    subtask: int
+
+
 class AttemptError(OurError):
     """The failure of an execution attempt.
 
     Attributes:
         attempt: Its number.
+        record: The record at which it failed; missing where none is kept.
     """
 
     attempt: int
+    record: KeptRecordInfo | None = unless_none(default=None)
 
 
 class ErrorResponseBody(RestMessage):

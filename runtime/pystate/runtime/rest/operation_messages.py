@@ -88,6 +88,32 @@ class AsynchronousOperationInfo(RestMessage):
     failure_cause: FailureCause | None = unless_none("failure-cause", default=None)
 
 
+class RescalingSteps(RestMessage):
+    """What a rescale has done so far.
+
+    Attributes:
+        lines: What `pystate rescale` would have told.
+        job_id: The job that runs now, once that is known: the successor, or the one that was started as before.
+    """
+
+    lines: tuple[str, ...]
+    job_id: HexId | None = unless_none("job-id", default=None)
+
+
+class RescalingResult(RestMessage):
+    """A rescale, or a return to an earlier state, under way or done.
+
+    Attributes:
+        status: Whether it is complete.
+        operation: What became of it; null before.
+        pystate: What it has done.
+    """
+
+    status: QueueStatus
+    operation: AsynchronousOperationInfo | None = None
+    pystate: RescalingSteps
+
+
 class SavepointResult(RestMessage):
     """A savepoint, or a stop with one, under way or done.
 

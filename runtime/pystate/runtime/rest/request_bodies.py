@@ -71,6 +71,7 @@ class ResubmitRequestBody(RestMessage):
 
     savepoint_path: str | None = None
     parallelism: int | None = None
+    allow_non_restored_state: bool = False
 
 
 class ForkRequestBody(RestMessage):

@@ -19,8 +19,11 @@ from typer.main import get_command
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.files.home import read_json
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from pystate.runtime.job_folder.failing_record import keep_failing_record
 from pystate_cli.command_line import application
 from tests.ops.jobmanager.harness import ManagerProcess, ManagerThread, eventually
+from tests.ops.jobmanager.rest.test_kept_records import record
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.servers.chromium import browser as opened_browser
 from tests.waiting import LONGEST_S
@@ -154,6 +157,20 @@ def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> N
     ]
 
 
+def test_of_a_failed_checkpoint_the_subtasks_that_did_not_acknowledge_are_shown(
+    pages: Pages, manager: ManagerThread
+) -> None:
+    job = manager.submit("--name", "late")
+    manager.wait_for(job, "RUNNING")
+    statistics = Statistics().run(3).trigger(4).acknowledge(4, "count", 0)
+    statistics.fail(4, CheckpointFailureReason.CHECKPOINT_EXPIRED).write(manager.home.job(job).checkpoints)
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    page.get_by_role("button", name="Show what was missing").click()
+    details = page.locator("section").filter(has=page.get_by_role("heading", name="Checkpoint 4"))
+    expect(details.get_by_text("not acknowledged").first).to_be_visible()
+    expect(page.get_by_role("heading", name="All that are completed")).to_be_visible()
+
+
 def test_checkpoints_are_shown_down_to_their_subtasks(pages: Pages, job: str) -> None:
     page = pages.go(f"/jobs/{job}/checkpoints")
     page.get_by_role("button", name="5", exact=True).click()
@@ -167,6 +184,26 @@ def test_an_exception_names_the_place_in_the_users_code(pages: Pages, failed: st
     page = pages.go(f"/jobs/{failed}/exceptions")
     expect(page.get_by_text("ZeroDivisionError").first).to_be_visible()
     expect(page.get_by_text("/jobs/count.py").first).to_be_visible()
+    expect(page.get_by_text("No record is kept.")).to_be_visible()
+
+
+def test_the_job_of_a_failure_says_what_it_was_and_leads_to_it(pages: Pages, failed: str) -> None:
+    page = pages.go(f"/jobs/{failed}")
+    told = page.get_by_role("alert")
+    expect(told).to_contain_text("/jobs/count.py")
+    told.get_by_role("link", name="Where it failed, and at which record").click()
+    expect(page.get_by_text("ZeroDivisionError").first).to_be_visible()
+
+
+def test_an_exception_shows_the_kept_record_and_what_replays_it(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--fail-user", "0", "--name", "keeps its record")
+    manager.wait_for(job, "FAILED")
+    path = keep_failing_record(manager.home.job(job).path, record(0), 10)
+    page = pages.go(f"/jobs/{job}/exceptions")
+    kept = page.get_by_role("note").filter(has_text="The record at which it failed is kept.")
+    expect(kept).to_contain_text("Subtask 1 of Shares took it.")
+    expect(kept).to_contain_text(f"pystate debug {job} 1")
+    expect(kept).to_contain_text(str(path))
 
 
 def test_the_log_follows(pages: Pages, manager: ManagerThread, job: str) -> None:
@@ -250,6 +287,52 @@ def test_a_job_is_started_from_a_version_by_the_page_alone(pages: Pages, manager
     forked = page.url.rpartition("/")[2]
     assert manager.request("GET", f"/pystate/jobs/{forked}/submission")[1]["savepoint_path"] == f"file:{path}"
     manager.request("PATCH", f"/jobs/{forked}")
+
+
+def test_a_job_is_rescaled_by_the_page_alone_and_the_page_goes_on_with_it(
+    pages: Pages, manager: ManagerThread, tmp_path: Path
+) -> None:
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp")}
+    job = manager.submit("--name", "to rescale", configuration=settings)
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Rescale", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Parallelism").fill("3")
+    expect(dialog).to_contain_text(f"pystate rescale {job} -p 3")
+    dialog.get_by_role("button", name="Rescale it").click()
+    expect(page).not_to_have_url(re.compile(job))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    successor = page.url.rpartition("/")[2]
+    expect(page.get_by_role("heading", level=1)).to_have_text("to rescale")
+    assert manager.request("GET", f"/pystate/jobs/{successor}/submission")[1]["parallelism"] == 3
+    assert manager.state(job) == "FINISHED"
+    manager.request("PATCH", f"/jobs/{successor}")
+
+
+def test_a_job_that_can_not_be_put_back_goes_on_and_the_page_says_why(
+    pages: Pages, manager: ManagerThread, tmp_path: Path
+) -> None:
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp")}
+    job = manager.submit("--name", "to put back", "--most", "2", configuration=settings)
+    manager.wait_for(job, "RUNNING")
+    path = SNAPSHOTS / "canonical-hashmap"
+    page = pages.go(f"/savepoints?path=file:{path}")
+    page.get_by_role("button", name="Start a job from here").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Program and settings of").select_option(job)
+    dialog.get_by_label("in place of to put back, which runs").check()
+    dialog.get_by_label("Parallelism").fill("3")
+    expect(dialog).to_contain_text("to put back is stopped with a savepoint")
+    expect(dialog).to_contain_text(re.compile(f"pystate stop {job} && .*pystate run -d -s file:{path} -p 3"))
+    dialog.get_by_role("button", name="Put it back").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The job was NOT put back.")
+    expect(dialog.get_by_role("log")).to_contain_text("The savepoint does not fit.")
+    dialog.get_by_role("link", name="To the job that runs now").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("to put back")
+    former = page.url.rpartition("/")[2]
+    assert former != job
+    manager.request("PATCH", f"/jobs/{former}")
 
 
 def test_each_setting_says_where_it_comes_from(pages: Pages, manager: ManagerThread) -> None:

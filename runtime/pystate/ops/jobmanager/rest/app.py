@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from pystate.common.errors import PystateError, UsageError
+from pystate.common.errors import PystateError
 from pystate.common.text.plain_data import to_plain
 from pystate.ops.jobmanager.rest import checkpoint_routes as checkpoints
 from pystate.ops.jobmanager.rest import cluster_routes as cluster
@@ -25,12 +25,13 @@ from pystate.ops.jobmanager.rest import job_routes as jobs
 from pystate.ops.jobmanager.rest import metric_routes as metrics
 from pystate.ops.jobmanager.rest import pystate_jobs
 from pystate.ops.jobmanager.rest import query_routes as queryable_state
+from pystate.ops.jobmanager.rest import rescaling_routes as rescaling
 from pystate.ops.jobmanager.rest import resubmission_routes as resubmission
 from pystate.ops.jobmanager.rest import savepoint_routes as savepoints
 from pystate.ops.jobmanager.rest import snapshot_routes as snapshots
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.openapi import openapi_route
-from pystate.ops.jobmanager.rest.parameters import Parameter, check_spelling
+from pystate.ops.jobmanager.rest.parameters import check_spelling
 from pystate.ops.jobmanager.rest.rest_errors import (
     CLIENT_HEADER,
     Json,
@@ -41,7 +42,7 @@ from pystate.ops.jobmanager.rest.rest_errors import (
     place_unauthorized,
     unauthorized,
 )
-from pystate.ops.jobmanager.rest.route import RestContext, RestRequest, RestRoute
+from pystate.ops.jobmanager.rest.route import RestContext, RestRequest, RestRoute, values_of
 from pystate.ops.jobmanager.storage_threads import StorageThreads
 from pystate.ops.jobmanager.web.request_guard import read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
@@ -55,6 +56,7 @@ _DESCRIBED: tuple[RestRoute, ...] = (
     *savepoints.ROUTES,
     *snapshots.ROUTES,
     *pystate_jobs.ROUTES,
+    *rescaling.ROUTES,
     *resubmission.ROUTES,
     *queryable_state.ROUTES,
 )
@@ -135,25 +137,10 @@ async def _on_storage(threads: StorageThreads, serve: Callable[[], Response], wh
 
 
 def _serve(route: RestRoute, context: RestContext, request: Request, body: dict[str, Any]) -> Response:
-    values: dict[Parameter[Any], Any] = {}
-    for given, parameters in (
-        (request.path_params, route.path_parameters),
-        (request.query_params, route.query),
-        (body, route.body or ()),
-    ):
-        for parameter in parameters:
-            values[parameter] = _read(parameter, given)
+    values = values_of(route, request.path_params, request.query_params, body)
     is_ours = CLIENT_HEADER in request.headers
     answer = route.handler(RestRequest(context, values, body, is_ours=is_ours))
     return answer if isinstance(answer, Response) else Json(to_plain(answer), status_code=route.status)
-
-
-def _read(parameter: Parameter[Any], given: Mapping[str, Any]) -> Any:
-    value = parameter.read(parameter.name, given.get(parameter.name))
-    if value is None and parameter.required:
-        message = f"The field {parameter.name!r} is missing."
-        raise UsageError(message)
-    return value
 
 
 async def _json_body(request: Request, most: int) -> dict[str, Any]:

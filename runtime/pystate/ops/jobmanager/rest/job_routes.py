@@ -11,6 +11,7 @@ from pystate.common.time import current_time_ms
 from pystate.core.metrics.io_figures import io_figures
 from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest import vertices
+from pystate.ops.jobmanager.rest.kept_records import kept_records
 from pystate.ops.jobmanager.rest.parameters import VERTEX_ID, Parameter, number
 from pystate.ops.jobmanager.rest.rest_errors import NotFoundError
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
@@ -100,7 +101,8 @@ def _config(request: RestRequest) -> JobConfigInfo:
 
 
 def _exceptions(request: RestRequest) -> JobExceptionsInfoWithHistory:
-    return messages.exceptions(request.job.status(), request[_MAX_EXCEPTIONS])
+    job = request.job
+    return messages.exceptions(job.status(), request[_MAX_EXCEPTIONS], kept_records(job.directory.path))
 
 
 def _execution_result(request: RestRequest) -> JobExecutionResultResponseBody:

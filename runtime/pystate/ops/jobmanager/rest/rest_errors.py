@@ -40,6 +40,7 @@ from pystate.ops.jobmanager.cached_operations import OperationNotFoundError, Req
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.ops.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.ops.jobmanager.leadership import LeadershipLostError
+from pystate.ops.jobmanager.rescalings import RescalingNotFoundError, RescalingRefusedError
 from pystate.ops.jobmanager.resubmission import NotKeptError, SuccessorThereError
 from pystate.ops.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
 from pystate.ops.jobmanager.storage_threads import StorageSilentError
@@ -90,6 +91,8 @@ STATUS_CODES: dict[type[PystateError], int] = {
     NotFoundError: 404,
     NotKeptError: 404,
     JobTerminatedError: 409,
+    RescalingNotFoundError: 404,
+    RescalingRefusedError: 409,
     SuccessorThereError: 409,
     RequestTooSlowError: 408,
     RequestTooLargeError: 413,

@@ -41,11 +41,11 @@ PARALLELISM = Parameter[int | None](
     _parallelism_or_none,
 )
 SAVEPOINT_PATH = directory("savepoint_path", "What the job starts from.")
-_FORKED_FROM = directory("savepoint_path", "The savepoint or checkpoint that the new job starts from.", required=True)
+FORKED_FROM = directory("savepoint_path", "The savepoint or checkpoint that the new job starts from.", required=True)
 _JOB_NAME = Parameter[str | None](
     "job_name", "What the new job is called; as the old one where it is missing.", nullable(TEXT), text_or_none
 )
-_WITHOUT_STATE = truth("allow_non_restored_state", "Whether state that no operator takes is left out.")
+WITHOUT_STATE = truth("allow_non_restored_state", "Whether state that no operator takes is left out.")
 
 KEEPER = Parameter[str | None](
     "keeper",
@@ -72,10 +72,10 @@ def _fork(request: RestRequest) -> JobSubmitResponseBody:
     forked = resubmission.fork(
         request.dispatcher,
         request.job,
-        str(request[_FORKED_FROM]),
+        str(request[FORKED_FROM]),
         request[PARALLELISM],
         request[_JOB_NAME],
-        allow_non_restored_state=request[_WITHOUT_STATE],
+        allow_non_restored_state=request[WITHOUT_STATE],
     )
     return JobSubmitResponseBody(job_id=forked)
 
@@ -86,7 +86,13 @@ def _resubmit(request: RestRequest) -> JobSubmitResponseBody:
     if not state.is_terminal:
         message = f"Job {job.job_id} is {state.value}; a second one beside it would do the same work twice."
         raise JobTerminatedError(message, hint=f"pystate stop {job.job_id}")
-    successor = resubmission.resubmit(request.dispatcher, job, request[SAVEPOINT_PATH], request[PARALLELISM])
+    successor = resubmission.resubmit(
+        request.dispatcher,
+        job,
+        request[SAVEPOINT_PATH],
+        request[PARALLELISM],
+        allow_non_restored_state=request[WITHOUT_STATE],
+    )
     return JobSubmitResponseBody(job_id=successor)
 
 
@@ -112,7 +118,7 @@ ROUTES = (
         "Start a job that has ended once more as it was submitted, with changes.",
         JobSubmitResponseBody,
         status=202,
-        body=(SAVEPOINT_PATH, PARALLELISM),
+        body=(SAVEPOINT_PATH, PARALLELISM, WITHOUT_STATE),
         owner_only=True,
         refusals=(404, 409, 507),
     ),
@@ -123,7 +129,7 @@ ROUTES = (
         "Start another job of the program of a job that runs or has ended, from a snapshot.",
         JobSubmitResponseBody,
         status=202,
-        body=(_FORKED_FROM, PARALLELISM, _JOB_NAME, _WITHOUT_STATE),
+        body=(FORKED_FROM, PARALLELISM, _JOB_NAME, WITHOUT_STATE),
         reads_storage=True,
         owner_only=True,
         refusals=(404, 422, 503, 507),

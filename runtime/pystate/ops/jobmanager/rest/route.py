@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 from starlette.responses import Response
 
+from pystate.common.errors import UsageError
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.rescalings import Rescalings
 from pystate.ops.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.ops.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
 from pystate.ops.jobmanager.rest.schemas import Schema, schema_of
@@ -32,6 +34,7 @@ class RestContext:
     Attributes:
         dispatcher: The jobs.
         disposals: The deletions of savepoints.
+        rescalings: The rescales that this job manager does itself.
         configuration: The options of the job manager, as text.
         shut_down: Makes the job manager end soon.
         failed_triggers: The failed triggers.
@@ -41,6 +44,7 @@ class RestContext:
 
     dispatcher: Dispatcher
     disposals: SavepointDisposals
+    rescalings: Rescalings
     disks: Disks
     configuration: Mapping[str, str] = field(default_factory=dict)
     shut_down: Callable[[], None] = lambda: None
@@ -87,6 +91,30 @@ class RestRequest:
 
 Handler = Callable[[RestRequest], "RestMessage | Sequence[RestMessage] | dict[str, Any] | Response"]
 """Serves a request on a thread; returns the answer, as its JSON where it comes so from the driver, or what is no JSON."""
+
+
+def values_of(
+    route: RestRoute, path: Mapping[str, Any], query: Mapping[str, Any], body: Mapping[str, Any]
+) -> dict[Parameter[Any], Any]:
+    """Return the validated values of a request.
+
+    Args:
+        route: What it asks for.
+        path: What is in its path, by name.
+        query: What is in its query.
+        body: The fields of its body.
+
+    Raises:
+        UsageError: One is missing, or malformed.
+    """
+    values: dict[Parameter[Any], Any] = {}
+    for given, parameters in ((path, route.path_parameters), (query, route.query), (body, route.body or ())):
+        for parameter in parameters:
+            value = values[parameter] = parameter.read(parameter.name, given.get(parameter.name))
+            if value is None and parameter.required:
+                message = f"The field {parameter.name!r} is missing."
+                raise UsageError(message)
+    return values
 
 
 @dataclass(frozen=True)

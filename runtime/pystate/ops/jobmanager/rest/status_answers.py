@@ -18,7 +18,7 @@ from pystate.ops.jobmanager.rest.vertices import Status, plan, task_counts, vert
 from pystate.runtime.job_folder.failure_history import MAX_FAILURES, JobFailure
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from pystate.runtime.rest.cluster_messages import ClusterOverview, DashboardConfiguration, Features
-from pystate.runtime.rest.failure_messages import AttemptError, FailureCause, OurError
+from pystate.runtime.rest.failure_messages import AttemptError, FailureCause, KeptRecordInfo, OurError
 from pystate.runtime.rest.job_detail_messages import (
     ExecutionConfigInfo,
     JobConfigInfo,
@@ -211,28 +211,32 @@ def execution_result(job_id: str, status: Status) -> JobExecutionResultResponseB
     return JobExecutionResultResponseBody(status=COMPLETED, job_execution_result=result)
 
 
-def exceptions(status: Status, most: int = MAX_FAILURES) -> JobExceptionsInfoWithHistory:
+def exceptions(
+    status: Status, most: int = MAX_FAILURES, records: Mapping[int, KeptRecordInfo] | None = None
+) -> JobExceptionsInfoWithHistory:
     """GET /jobs/:id/exceptions: the last failures, newest first.
 
     Args:
         status: The status of the job.
         most: The maximum number of failures.
+        records: The kept records by the attempt that failed at each.
     """
-    kept = status["failures"][:most]
+    kept, records = status["failures"][:most], records or {}
     history = JobExceptionHistory(
-        entries=[_exception(failure) for failure in kept], truncated=status["failure_count"] > len(kept)
+        entries=[_exception(failure, records.get(failure["attempt"])) for failure in kept],
+        truncated=status["failure_count"] > len(kept),
     )
     return JobExceptionsInfoWithHistory(exception_history=history)
 
 
-def _exception(failure: dict[str, Any]) -> RootExceptionInfo:
+def _exception(failure: dict[str, Any], record: KeptRecordInfo | None) -> RootExceptionInfo:
     cause = failure_cause(failure)
     return RootExceptionInfo(
         exception_name=cause.class_name,
         stacktrace=cause.stack_trace,
         timestamp=failure["timestamp"],
         concurrent_exceptions=[],
-        pystate=AttemptError(**vars(cause.pystate), attempt=failure["attempt"]),
+        pystate=AttemptError(**vars(cause.pystate), attempt=failure["attempt"], record=record),
     )
 
 

@@ -33,10 +33,18 @@ def test_rows_behind(sources, rows):
 def test_a_query_that_can_not_be_asked():
     class Gone:
         @property
-        def lastProgress(self) -> Any:  # noqa: N802 - Spark's name
+        def _jsq(self) -> Any:
             raise ConnectionError
 
-    queries: list[Any] = [Gone(), SimpleNamespace(lastProgress=None)]
+    queries: list[Any] = [Gone(), of_jvm(None)]
     assert [backlog_rows(query) for query in queries] == [None, None]
-    told: Any = SimpleNamespace(lastProgress=SimpleNamespace(json=json.dumps({"sources": [KAFKA]})))
-    assert backlog_rows(told) == 5
+
+
+def test_a_report_that_pyspark_can_not_take_apart_is_read_all_the_same():
+    assert backlog_rows(of_jvm(json.dumps({"sources": [{**KAFKA, "startOffset": 3}], "timestamp": None}))) == 5
+
+
+def of_jvm(report: str | None) -> Any:
+    """Return a query whose JVM has such a report."""
+    told = None if report is None else SimpleNamespace(json=lambda: report)
+    return SimpleNamespace(_jsq=SimpleNamespace(lastProgress=lambda: told))

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 def backlog_rows(query: StreamingQuery) -> int | None:
     """Return how many rows of the sources no epoch has read yet; None if a source doesn't report it."""
     try:
-        progress = query.lastProgress
+        # pyspark's own property takes the report apart, which fails where a source tells what it doesn't know
+        progress = query._jsq.lastProgress()  # noqa: SLF001
         if progress is None:
             return None
-        sources = json.loads(progress.json)["sources"]
+        sources = json.loads(progress.json())["sources"]
     except Exception:  # the JVM may be gone; the thread that watches the query detects it
         return None
     return rows_behind(sources)

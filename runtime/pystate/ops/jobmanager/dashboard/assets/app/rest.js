@@ -72,10 +72,11 @@ export const withQuery = (path, values) => {
   return `${path}?${query}`;
 };
 
-// The result of what was triggered at a path, once there is one; what it failed of is thrown.
-export async function awaitOperation(path) {
+// The result of what was triggered at a path, once there is one; what it failed of is thrown. Until then see gets how far it is.
+export async function awaitOperation(path, see = () => {}) {
   for (;;) {
-    const { status, operation } = await ask(path);
+    const { status, operation, pystate } = await ask(path);
+    see(pystate);
     if (status.id === "COMPLETED") {
       const cause = operation?.["failure-cause"];
       if (cause) throw new RestError(0, { pystate: cause.pystate, errors: [cause["stack-trace"]?.split("\n")[0] ?? cause.class] });

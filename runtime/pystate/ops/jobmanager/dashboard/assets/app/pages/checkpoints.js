@@ -20,7 +20,8 @@ function useHistory(jid, newest) {
     const all = known.current;
     const given = new Set(newest.map((one) => one.id));
     const least = newest.at(-1)?.id ?? 0;
-    for (const id of all.keys()) if (id > least && !given.has(id)) all.delete(id); // it was withdrawn
+    const whole = newest.length < PAGE; // what is not in it is not remembered any more
+    for (const id of all.keys()) if ((whole || id > least) && !given.has(id)) all.delete(id); // else it was withdrawn
     for (const one of newest) {
       const before = all.get(one.id);
       const same = before && one.status !== "IN_PROGRESS" && CHANGES.every((name) => before[name] === one[name]);
@@ -46,13 +47,14 @@ function useHistory(jid, newest) {
 
 const Row = kept(({ one, picked, pick, now }) => html`<tr class=${`pick ${picked ? "picked" : ""}`} onClick=${() => pick(picked ? null : one.id)}>
   <td class="right"><button class="plain" aria-expanded=${picked}>${one.id}</button></td><td>${one.status === "IN_PROGRESS" ? html`<${Progress} done=${one.num_acknowledged_subtasks} total=${one.num_subtasks} label=${t("Checkpoint {id}", { id: one.id })} /><span class="soft small">${one.num_acknowledged_subtasks}/${one.num_subtasks}${one.waits_since ? ` · ${t("waits for an epoch")}` : ""}</span>` : html`<${Badge} state=${one.status} />`}</td>
-  <td>${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
+  <td>${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${one.num_acknowledged_subtasks}/${one.num_subtasks}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
   <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment_duration)}</td><td class="right">${duration(one.sync_duration)}</td><td class="right">${duration(one.async_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td></tr>`);
 
 export function CheckpointsView({ jid, job }) {
   const now = useClock();
   const { data, error } = useAnswer(`/jobs/${jid}/checkpoints?limit=${PAGE}`);
   const [picked, pick] = useState(null);
+  const read = useRef(null);
   const { history, earlier, asking, error: refused } = useHistory(jid, data?.history ?? NOTHING);
   const { done, took, sizes, parts } = useMemo(() => {
     const found = history.filter((one) => one.status === "COMPLETED").reverse();
@@ -63,7 +65,8 @@ export function CheckpointsView({ jid, job }) {
   }, [history]);
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
   const { counts, latest, summary } = data;
-  const current = history.find((one) => one.id === picked);
+  const current = history.find((one) => one.id === picked) ?? (read.current?.id === picked ? read.current : null);
+  read.current = current; // it stays while somebody reads it, though later ones push it out of the list
   const today = new Date(now).toDateString(); // times of other days are shown with them
   return html`
     <${Panel}><${Facts} of=${[
@@ -76,43 +79,57 @@ export function CheckpointsView({ jid, job }) {
       [t("Last completed"), latest.completed ? t("{age} ago", { age: duration(now - latest.completed.latest_ack_timestamp) }) : "–", latest.completed ? `#${latest.completed.id}` : null],
       latest.restored ? [t("Restored from"), `#${latest.restored.id}`, time(latest.restored.restore_timestamp)] : null,
     ]} />
-    ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: duration(now - (latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp)) })}>${latest.failed.failure_message ?? ""}<//>` : null}<//>
+    ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: duration(now - (latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp)) })}><span>${latest.failed.failure_message ?? ""}</span>${history.some((one) => one.id === latest.failed.id) && picked !== latest.failed.id ? html`<div><button type="button" onClick=${() => pick(latest.failed.id)}>${t("Show what was missing")}</button></div>` : null}<//>` : null}<//>
+    ${current ? html`<${Details} key=${current.id} jid=${jid} checkpoint=${current} job=${job} close=${() => pick(null)} />` : null}
     <div class="grid">
       <${Panel} title=${t("What they took")}>${done.length ? html`<${Plot} time=${false} unit=${duration} label=${t("Duration of checkpoints, split into start delay, alignment, synchronous and asynchronous part, the slowest subtask of each")}
         data=${took}
-        series=${[{ label: t("asynchronous"), color: "--c4", bars: true, raw: parts.async_duration }, { label: t("synchronous"), color: "--c3", bars: true, raw: parts.sync_duration }, { label: t("alignment"), color: "--c2", bars: true, raw: parts.alignment_duration }, { label: t("start delay"), color: "--c1", bars: true, raw: parts.start_delay }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
-      <${Panel} title=${t("How large they are")}>${done.length ? html`<${Plot} time=${false} unit=${bytes} label=${t("Full size, and what was written, of checkpoints")} data=${sizes} series=${[{ label: t("full"), color: "--c1" }, { label: t("written"), color: "--c4" }, { label: t("in flight"), color: "--c2" }]} />` : html`<p class="empty">${t("None is completed yet.")}</p>`}<//>
+        series=${[{ label: t("asynchronous"), color: "--c4", bars: true, raw: parts.async_duration }, { label: t("synchronous"), color: "--c3", bars: true, raw: parts.sync_duration }, { label: t("alignment"), color: "--c2", bars: true, raw: parts.alignment_duration }, { label: t("start delay"), color: "--c1", bars: true, raw: parts.start_delay }]} />` : html`<p class="empty">${counts.completed ? t("None of those that are listed is completed.") : t("None is completed yet.")}</p>`}<//>
+      <${Panel} title=${t("How large they are")}>${done.length ? html`<${Plot} time=${false} unit=${bytes} label=${t("Full size, and what was written, of checkpoints")} data=${sizes} series=${[{ label: t("full"), color: "--c1" }, { label: t("written"), color: "--c4" }, { label: t("in flight"), color: "--c2" }]} />` : html`<p class="empty">${counts.completed ? t("None of those that are listed is completed.") : t("None is completed yet.")}</p>`}<//>
     </div>
     <${Panel} title=${t("History")} side=${html`<${Command} text=${`pystate checkpoints ${jid}`} />`}>
-      <div class="scroll" tabindex="0"><table><thead><tr><th class="right">${t("Id")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th class="right">${t("Triggered")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th></tr></thead>
+      <div class="scroll" tabindex="0"><table><thead><tr><th class="right">${t("Id")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th class="right">${t("Acknowledged")}</th><th class="right">${t("Triggered")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th></tr></thead>
       <tbody>${history.map((one) => html`<${Row} key=${one.id} one=${one} picked=${picked === one.id} pick=${pick} now=${one.status === "IN_PROGRESS" ? now : null} words=${language()} today=${today} />`)}</tbody></table></div>
       <${Failure} error=${refused} />
       ${earlier ? html`<button type="button" disabled=${asking} onClick=${earlier}>${t("Show earlier ones")}</button>` : null}
     <//>
-    ${current ? html`<${Details} key=${current.id} jid=${jid} checkpoint=${current} job=${job} />` : null}`;
+    ${done.length ? html`<${Summary} of=${summary} />` : null}`;
 }
 
-function Details({ jid, checkpoint, job }) {
+// The spread of all that were completed, as Flink's page has it.
+const SPREAD = [["end_to_end_duration", duration], ["sync_duration", duration], ["async_duration", duration], ["checkpointed_size", bytes], ["state_size", bytes], ["processed_data", bytes]];
+function Summary({ of }) {
+  const names = [t("Duration"), t("Sync"), t("Async"), t("Written"), t("Full size"), t("In flight")];
+  const rows = [["min", t("least")], ["avg", t("mean")], ["p50", t("median")], ["p95", t("95 %")], ["p99", t("99 %")], ["max", t("most")]];
+  return html`<${Panel} title=${t("All that are completed")}><div class="scroll" tabindex="0"><table class="compact"><thead><tr><th></th>${names.map((name) => html`<th key=${name} class="right">${name}</th>`)}</tr></thead>
+    <tbody>${rows.map(([key, name]) => html`<tr key=${key}><td>${name}</td>${SPREAD.map(([part, form]) => html`<td key=${part} class="right">${form(of[part]?.[key] ?? null)}</td>`)}</tr>`)}</tbody></table></div><//>`;
+}
+
+function Details({ jid, checkpoint, job, close }) {
   const path = `/jobs/${jid}/checkpoints/details/${checkpoint.id}`;
   const { data, error } = useOnce(path);
-  const [vertex, pick] = useState(null);
+  const [picked, pick] = useState(undefined);
+  // of one that has failed, the task that has not acknowledged it is what somebody looks for
+  const late = checkpoint.status === "FAILED" ? Object.entries(data?.tasks ?? {}).find(([, one]) => one.num_acknowledged_subtasks < one.num_subtasks)?.[0] : null;
+  const vertex = picked === undefined ? late : picked;
+  const where = checkpoint.status === "COMPLETED" && !checkpoint.discarded ? (checkpoint.external_path ?? checkpoint.path) : null;
   const names = new Map(job.vertices.map((one) => [one.id, one.name]));
-  return html`<${Panel} title=${t("Checkpoint {id}", { id: checkpoint.id })} side=${html`<${Badge} state=${checkpoint.status} />`}>
+  return html`<${Panel} title=${t("Checkpoint {id}", { id: checkpoint.id })} side=${html`<${Badge} state=${checkpoint.status} /><button type="button" class="plain" onClick=${close}>${t("Close")}</button>`}>
     ${checkpoint.failure_message ? html`<${Notice} kind="bad" title=${checkpoint.failure_message} />` : null}
-    ${checkpoint.external_path ?? checkpoint.path ? html`<${Command} text=${quoted(checkpoint.external_path ?? checkpoint.path)} />` : null}
+    ${where ? html`<div class="row"><${Command} text=${quoted(where)} /><a href=${`#/savepoints?path=${encodeURIComponent(where)}`}>${t("Look into it, or start a job from it")}</a></div>` : null}
     <${Failure} error=${error} />
     ${data?.tasks ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("Acknowledged")}</th><th class="right">${t("Last answer")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
-      <tbody>${Object.entries(data.tasks).map(([id, one]) => html`<tr key=${id} class=${`pick ${vertex === id ? "picked" : ""}`} onClick=${() => pick(vertex === id ? null : id)}><td><button class="plain" aria-expanded=${vertex === id}>${names.get(id) ?? id}</button></td><td>${one.num_acknowledged_subtasks}/${one.num_subtasks} <span class="soft">${percent(one.num_acknowledged_subtasks / Math.max(1, one.num_subtasks))}</span></td>
+      <tbody>${Object.entries(data.tasks).map(([id, one]) => html`<tr key=${id} class=${`pick ${vertex === id ? "picked" : ""}`} onClick=${() => pick(vertex === id ? null : id)}><td><button class="plain" aria-expanded=${vertex === id}>${names.get(id) ?? id}</button></td><td class=${checkpoint.status === "FAILED" && one.num_acknowledged_subtasks < one.num_subtasks ? "outlier" : ""}>${one.num_acknowledged_subtasks}/${one.num_subtasks} <span class="soft">${percent(one.num_acknowledged_subtasks / Math.max(1, one.num_subtasks))}</span></td>
       <td class="right">${time(one.latest_ack_timestamp)}</td><td class="right">${duration(one.end_to_end_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment_buffered)}</td></tr>`)}</tbody></table></div>` : null}
-    ${vertex ? html`<${Subtasks} path=${`${path}/subtasks/${vertex}`} name=${names.get(vertex) ?? vertex} />` : html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>`}
+    ${vertex ? html`<${Subtasks} path=${`${path}/subtasks/${vertex}`} name=${names.get(vertex) ?? vertex} failed=${checkpoint.status === "FAILED"} />` : html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>`}
   <//>`;
 }
 
-function Subtasks({ path, name }) {
+function Subtasks({ path, name, failed }) {
   const { data, error } = useOnce(path);
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
   const slowest = Math.max(...data.subtasks.map((one) => one.end_to_end_duration ?? 0));
   return html`<h3>${t("Subtasks of {name}", { name })}</h3><div class="scroll" tabindex="0"><table><thead><tr><th class="right">${t("Subtask")}</th><th>${t("State")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
-    <tbody>${data.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td><td><${Badge} state=${one.status === "completed" ? "COMPLETED" : "IN_PROGRESS"} /></td><td class=${`right ${data.subtasks.length > 1 && one.end_to_end_duration === slowest ? "outlier" : ""}`}>${duration(one.end_to_end_duration)}</td>
+    <tbody>${data.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td><td>${one.status === "completed" ? html`<${Badge} state="COMPLETED" />` : failed ? html`<${Badge} state="FAILED">${t("not acknowledged")}<//>` : html`<${Badge} state="IN_PROGRESS" />`}</td><td class=${`right ${data.subtasks.length > 1 && one.end_to_end_duration === slowest ? "outlier" : ""}`}>${duration(one.end_to_end_duration)}</td>
     <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment?.duration)}</td><td class="right">${duration(one.checkpoint?.sync)}</td><td class="right">${duration(one.checkpoint?.async)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment?.buffered)}</td></tr>`)}</tbody></table></div>`;
 }

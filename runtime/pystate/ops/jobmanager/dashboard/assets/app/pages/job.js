@@ -27,12 +27,13 @@ export function JobPage({ route, session }) {
   const tab = (name, key) => [name, `#/jobs/${jid}${key === "graph" ? "" : `/${key}`}`, view === key];
   const end = job["end-time"] > 0 ? job["end-time"] : now;
   const since = job.timestamps[job.state];
+  const failure = job.pystate.failure?.pystate;
   return html`
     <div class="title"><h1>${job.name}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
-    <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("{count} restarts", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
+    <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("restarts: {count}", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
     <${Failure} error=${error} />
     ${job.pystate["waits-for"] ? html`<${Notice} kind="warn" title=${t("It waits")}>${job.pystate["waits-for"]}<//>` : null}
-    ${job.pystate.failure ? html`<${Notice} kind="bad" title=${job.pystate.failure.message}>${job.pystate.failure.where ? html`<span class="mono">${job.pystate.failure.where}</span>` : null}${job.pystate.failure.hint ? html`<span>${job.pystate.failure.hint}</span>` : null}<//>` : null}
+    ${failure && view !== "exceptions" ? html`<${Notice} kind="bad" title=${failure.message}>${failure.where ? html`<span class="mono small">${failure.where}</span>` : null}${failure.hint ? html`<span>${failure.hint}</span>` : null}<a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
     <${Tabs} label=${t("Views of the job")} of=${[tab(t("Graph"), "graph"), tab(t("Checkpoints"), "checkpoints"), tab(t("State"), "state"), tab(t("Exceptions"), "exceptions"), tab(t("Log"), "log"), tab(t("Settings"), "settings")]} />
     ${view === "checkpoints" ? html`<${CheckpointsView} jid=${jid} job=${job} />` : null}
     ${view === "state" ? html`<${StateView} jid=${jid} job=${job} session=${session} />` : null}
@@ -71,7 +72,7 @@ function GraphView({ jid, job, session, now }) {
     ${kept.at.length ? html`<div class="grid">
       <${Panel} title=${t("Records per second")}><${Plot} label=${t("Records per second, in and out")} unit=${(value) => count(value)} data=${[kept.at, kept.recordsIn, kept.recordsOut]} series=${[{ label: t("in"), color: "--c4" }, { label: t("out"), color: "--c1" }]} /><//>
       ${progress?.["epoch-durations"]?.length ? html`<${Panel} title=${t("Last epochs")} side=${progress["epoch-running"] ? html`<span class="soft small">${t("epoch {epoch} runs for {time}", { epoch: (progress.epoch ?? -1) + 1, time: duration(progress["epoch-running"]) })}</span>` : null}>
-        <${Plot} time=${false} label=${t("Duration of the last epochs")} unit=${duration} data=${[progress["epoch-durations"].map((_, index) => progress.epoch - progress["epoch-durations"].length + 1 + index), progress["epoch-durations"]]} series=${[{ label: t("duration"), color: "--c1", bars: true }]} /><//>` : html`<${Panel} title=${t("Busiest subtask, watermark lag")}><${Plot} label=${t("Share of time that the busiest subtask works")} unit=${(value) => `${Math.round(value)} %`} data=${[kept.at, kept.busy]} series=${[{ label: t("busy"), color: "--c4" }]} /><//>`}
+        <${Plot} time=${false} label=${t("Duration of the last epochs")} unit=${duration} data=${[progress["epoch-durations"].map((_, index) => progress.epoch - progress["epoch-durations"].length + 1 + index), progress["epoch-durations"]]} series=${[{ label: t("duration"), color: "--c1", bars: true }]} /><//>` : html`<${Panel} title=${t("Busiest subtask")}><${Plot} label=${t("Share of time that the busiest subtask works")} unit=${(value) => `${Math.round(value)} %`} data=${[kept.at, kept.busy]} series=${[{ label: t("busy"), color: "--c4" }]} /><//>`}
     </div>` : null}
     ${progress?.epochs?.length ? html`<${Timeline} epochs=${progress.epochs} />` : null}
     <${Sources} jid=${jid} job=${job} metrics=${metrics?.metrics} progress=${progress} loggedIn=${session.loggedIn} />

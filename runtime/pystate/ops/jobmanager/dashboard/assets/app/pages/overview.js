@@ -63,7 +63,7 @@ function Running({ jobs, figures, now }) {
     const last = about?.["last-checkpoint"];
     const lag = about?.watermark === null || !about ? null : now - about.watermark;
     return html`<${Row} key=${job.jid} jid=${job.jid} name=${job.name} state=${job.state} label=${label} seen=${historyOf(job.jid).at.at(-1)}
-      restarts=${job.pystate.restarts ? t("{count} restarts", { count: job.pystate.restarts }) : ""} uptime=${duration(now - job["start-time"])}
+      restarts=${job.pystate.restarts ? t("restarts: {count}", { count: job.pystate.restarts }) : ""} uptime=${duration(now - job["start-time"])}
       rateIn=${rate(about?.["records-in-per-second"])} rateOut=${rate(about?.["records-out-per-second"])}
       busy=${about ? Math.round(about.busy * 100) / 100 : null} pressed=${about ? Math.round(about["back-pressured"] * 100) / 100 : null}
       age=${last ? t("{age} ago", { age: duration(now - last) }) : "–"} took=${last ? duration(about["last-checkpoint-duration"]) : ""}

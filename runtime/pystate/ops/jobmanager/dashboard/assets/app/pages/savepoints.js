@@ -5,7 +5,7 @@ import { bytes, commandLine, count, duration, nameOfPath, quoted, time } from ".
 import { ask, awaitOperation, serverNow, useAnswer, useOnce, withQuery } from "../rest.js";
 import { goTo } from "../route.js";
 import { t } from "../words.js";
-import { Confirm } from "./actions.js";
+import { Confirm, takeSteps } from "./actions.js";
 import { SnapshotState } from "./state.js";
 
 export function SavepointsPage({ route, session }) {
@@ -98,21 +98,31 @@ function Fork({ path, summary, jobs, onClose }) {
   const submission = useOnce(source ? `/pystate/jobs/${source.jid}/submission` : null).data;
   const set = (name) => (event) => give({ ...given, [name]: event.target.type === "checkbox" ? event.target.checked : event.target.value });
   const program = submission ? `${quoted(submission.job_file)}${submission.arguments.map((one) => ` ${quoted(one)}`).join("")}` : "job.py";
-  const command = `${submission ? `cd ${quoted(submission.working_directory)} && ` : ""}pystate run -d -s ${quoted(path)}${given.parallelism ? ` -p ${given.parallelism}` : submission?.parallelism ? ` -p ${submission.parallelism}` : ""}${given.name ? ` --name ${quoted(given.name)}` : ""}${given.without ? " -n" : ""} ${program}`;
-  const what = t("A new job starts with the state of {name}, and with the program as its file is today.", { name: nameOfPath(path) });
-  const start = async () => {
+  const ended = !source || ["FINISHED", "CANCELED", "FAILED"].includes(source.state);
+  const inPlace = !ended && (given.inPlace ?? false);
+  const parallelism = Number(given.parallelism) || (submission?.parallelism ?? summary?.parallelism ?? 1);
+  const command = `${inPlace ? `pystate stop ${source.jid} && ` : ""}${submission ? `cd ${quoted(submission.working_directory)} && ` : ""}pystate run -d -s ${quoted(path)}${given.parallelism ? ` -p ${given.parallelism}` : submission?.parallelism ? ` -p ${submission.parallelism}` : ""}${given.name && !inPlace ? ` --name ${quoted(given.name)}` : ""}${given.without ? " -n" : ""} ${program}`;
+  const what = inPlace
+    ? t("{job} is stopped with a savepoint, and goes on under a new id with the state of {name} and the program as its file is today. If that does not run it goes on from where it stopped. The job manager does all that, also when this page is closed.", { job: source.name, name: nameOfPath(path) })
+    : t("A new job starts with the state of {name}, and with the program as its file is today.", { name: nameOfPath(path) });
+  const start = async (_, show) => {
+    if (inPlace) {
+      const body = { savepoint_path: path, parallelism, allow_non_restored_state: Boolean(given.without) };
+      await takeSteps(source.jid, () => ask(`/pystate/jobs/${source.jid}/replacement`, { method: "POST", body }), show);
+      return;
+    }
     const body = { savepoint_path: path, parallelism: given.parallelism ? Number(given.parallelism) : null, job_name: given.name || null, allow_non_restored_state: Boolean(given.without) };
     const { job_id: jid } = await ask(`/pystate/jobs/${source.jid}/fork`, { method: "POST", body });
     goTo(`/jobs/${jid}`);
   };
   if (!source) return html`<${Dialog} title=${t("Start a job from this version?")} onClose=${onClose}><p>${t("No job is known here whose program could be started. This starts any program from it:")}</p><${Command} text=${command} /><div class="actions"><button onClick=${onClose}>${t("Back")}</button></div><//>`;
-  const ended = ["FINISHED", "CANCELED", "FAILED"].includes(source.state);
-  return html`<${Confirm} title=${t("Start a job from this version?")} what=${what} command=${command} button=${t("Start it")} run=${start} onClose=${onClose}>
+  return html`<${Confirm} title=${inPlace ? t("Put the job back to this version?") : t("Start a job from this version?")} what=${what} command=${command} button=${inPlace ? t("Put it back") : t("Start it")} danger=${inPlace} run=${start} onClose=${onClose}>
     <label class="field">${t("Program and settings of")}<select value=${source.jid} onChange=${(event) => choose(event.target.value)}>${known.map((job) => html`<option key=${job.jid} value=${job.jid}>${job.name} · ${job.jid.slice(0, 8)} · ${job.state} · ${time(job["start-time"])}</option>`)}</select></label>
     ${submission ? html`<p class="mono small">${program}</p>` : null}
-    <div class="row"><label class="field">${t("Name")}<input value=${given.name ?? ""} placeholder=${submission?.job_name ?? source.name} maxlength="200" onInput=${set("name")} /></label><label class="field">${t("Parallelism")}<input type="number" min="1" max=${summary?.["max-parallelism"] ?? 32768} value=${given.parallelism ?? ""} placeholder=${submission?.parallelism ?? summary?.parallelism ?? ""} onInput=${set("parallelism")} /></label></div>
+    ${ended ? null : html`<label class="check"><input type="checkbox" checked=${inPlace} onChange=${set("inPlace")} />${t("in place of {name}, which runs", { name: source.name })}</label>`}
+    <div class="row">${inPlace ? null : html`<label class="field">${t("Name")}<input value=${given.name ?? ""} placeholder=${submission?.job_name ?? source.name} maxlength="200" onInput=${set("name")} /></label>`}<label class="field">${t("Parallelism")}<input type="number" min="1" max=${summary?.["max-parallelism"] ?? 32768} value=${given.parallelism ?? ""} placeholder=${submission?.parallelism ?? summary?.parallelism ?? ""} onInput=${set("parallelism")} /></label></div>
     <label class="check"><input type="checkbox" checked=${given.without ?? false} onChange=${set("without")} />${t("leave out state that the program has no more")}</label>
-    ${ended ? html`<p class="small soft">${t("Environment variables of an ended job are not kept: the new one has those of the job manager.")}</p>` : html`<${Notice} kind="warn" title=${t("{name} runs, and goes on.", { name: source.name })}><span>${t("Both read the same sources and write to the same sinks. If the new one is to take its place, stop it first:")}</span> <a href=${`#/jobs/${source.jid}`}>${t("to the job")}</a><//>`}
+    ${ended ? html`<p class="small soft">${t("Environment variables of an ended job are not kept: the new one has those of the job manager.")}</p>` : inPlace ? null : html`<${Notice} kind="warn" title=${t("{name} runs, and goes on.", { name: source.name })}><span>${t("Both read the same sources and write to the same sinks.")}</span><//>`}
   <//>`;
 }
 
