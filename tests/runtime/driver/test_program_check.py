@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from pystate.common import Types, WatermarkStrategy
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.program_finding import Severity
 from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.formats.json import JsonLinesFormat
+from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from pystate.runtime.driver.program.submitted_program import ProgramTaken
 from pystate.runtime.driver.program_check import CheckExecutor
 from tests.fidelity.answers import load_programs
@@ -37,3 +43,21 @@ def test_programs_that_run_in_pyflink_and_here_have_no_errors_and_no_late_states
         if finding.severity is Severity.ERROR or finding.check == "state"
     ]
     assert wrong == []
+
+
+def test_steps_after_files_whose_columns_are_declared_are_looked_at(tmp_path):
+    row = Types.ROW_NAMED(["user", "page"], [Types.STRING(), Types.STRING()])
+
+    def keyed_by(column, file_format, build=FileSource.for_record_stream_format):
+        def streams(environment):
+            source = build(file_format, str(tmp_path)).build()
+            clicks = environment.from_source(source, WatermarkStrategy.no_watermarks(), "clicks").uid("clicks")
+            return {"first": clicks.key_by(column).reduce(lambda one, other: other).uid("first")}
+
+        found = findings_of(SimpleNamespace(streams=streams))
+        return [(finding.severity, finding.check) for finding in found if finding.check != "configuration"]
+
+    assert keyed_by("user", JsonLinesFormat.for_row_type(row)) == []
+    assert keyed_by("usr", JsonLinesFormat.for_row_type(row)) == [(Severity.ERROR, "graph")]
+    parquet = ParquetColumnarRowInputFormat()
+    assert keyed_by("usr", parquet, FileSource.for_bulk_file_format) == [(Severity.NOTE, "types")], "Spark has to look"

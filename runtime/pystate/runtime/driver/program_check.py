@@ -127,8 +127,12 @@ class CheckExecutor(GraphExecutor):
                 self._warn("configuration", notice)
 
     def _plan(self, graph: StreamGraph, uids: dict[int, str], configuration: Configuration) -> None:
-        """Plan the job, where the types of all sources are known; Spark alone knows those of DataFrames and of files."""
+        """Plan the job, where the types of all sources are known; Spark alone knows those of DataFrames."""
         sources = graph.spark_sources()
+        for source in sources:
+            if source.output_type is None and source.frame is None and source.in_slots is not None:
+                with contextlib.suppress(JobGraphError):  # of Parquet without a declared type
+                    _, source.output_type = source.in_slots(None)
         known = [source.output_type for source in sources if source.output_type is not None]
         unknown = [source for source in sources if source.output_type is None]
         for source in unknown:
