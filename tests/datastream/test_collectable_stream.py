@@ -19,4 +19,5 @@ def test_a_source_without_an_end_is_refused(env):  # noqa: F811
     both = env.from_collection(["a"], Types.STRING()).union(watched)
     with pytest.raises(JobGraphError, match="its source 'watched' has none") as refused:
         both.to_data_frame()
+    assert "bounded=True" in refused.value.hint
     assert "for_each_batch" in refused.value.hint

@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pystate.common import Encoder, Types
+from pystate.common import Encoder, Row, Types
 from pystate.common.configuration.configuration import Configuration, load_configuration
 from pystate.common.files.home import PystateHome
 from pystate.common.job_client import JobClient
-from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.core.api.executor import Executor, JobExecutionResult, current_executor, register_executor
 from pystate.core.api.job_graph import StreamGraph
@@ -34,7 +33,7 @@ from pystate.datastream.connectors.file_system import FileSink
 from pystate.datastream.connectors.kafka import KafkaSink, KafkaSource
 from pystate.queryable import QueryableStateClient
 from pystate.state_processor import SavepointReader
-from pystate.testing import KeyedOneInputOperatorTestHarness
+from pystate.testing import KeyedOneInputOperatorTestHarness, ProcessFunctionTestHarnesses
 from tests.documents.page import DOCS, ROOT, Block, blocks
 
 ELSEWHERE = {
@@ -109,11 +108,6 @@ def known_names() -> dict[str, Any]:
     return {**names, "np": np, "pa": pa, "Path": Path}
 
 
-class RequestTime(TimestampAssigner):
-    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
-        return record_timestamp
-
-
 class CountAll(AggregateFunction):
     def create_accumulator(self) -> int:
         return 0
@@ -141,6 +135,8 @@ def given(page: str) -> dict[str, Any]:
     own: dict[str, Any] = {"env": env, **dict.fromkeys(("stream", "lines", "orders", "payments"), stream)}
     if page == "connectors-files.md":
         own["builder"] = FileSink.for_row_format("/data", Encoder.simple_string_encoder())
+    if page == "jobs.md":
+        own |= {"Count": mock.MagicMock(), "COUNTED": Types.ROW_NAMED(["word", "count"], [Types.STRING(), Types.LONG()])}
     if page in {"jobs.md", "notebooks.md"}:
         env = mock.create_autospec(StreamExecutionEnvironment, instance=True)
         env.execute_async.return_value = mock.create_autospec(JobClient, instance=True)
@@ -157,7 +153,7 @@ def given(page: str) -> dict[str, Any]:
         own |= {"source": KafkaSource.builder(), "sink": KafkaSink.builder()}
     if page == "time.md":
         own |= {"source": NumberSequenceSource(1, 2), "late": OutputTag("late"), "WithWindow": WithWindow}
-        own |= {"RequestTime": RequestTime, "CountAll": CountAll}
+        own |= {"CountAll": CountAll}
     return own
 
 
@@ -179,7 +175,19 @@ def count_metrics(names: dict[str, Any]) -> None:
         assert harness.extract_output() == ["a", "b"]
 
 
-CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {"metrics.md": count_metrics}
+def watch_spending(names: dict[str, Any]) -> None:
+    make = ProcessFunctionTestHarnesses.for_keyed_broadcast_process_function
+    with make(names["Spending"](), lambda payment: payment.card, Types.STRING(), names["RULES"]) as harness:
+        harness.process_broadcast_element(Row(name="much", cents=100, within=60_000))
+        for card, cents, time in (("a", 60, 0), ("b", 60, 1), ("a", 60, 59_999), ("a", 60, 3_700_000)):
+            harness.process_element(Row(card=card, cents=cents, time=time), time)
+        assert harness.extract_output() == [("a", "much")]
+        harness.process_watermark(3_659_999)
+        harness.process_broadcast_watermark(3_659_999)
+        assert harness.num_event_time_timers() == 1, "what is an hour old is gone"
+
+
+CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {"metrics.md": count_metrics, "functions.md": watch_spending}
 """What is tried of the names that a page has defined."""
 
 

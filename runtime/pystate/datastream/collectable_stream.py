@@ -132,9 +132,9 @@ class CollectableStream(StepSettings):
         endless = next((source for source in _sources_of(step) if not source.bounded), None)
         if endless is not None:
             message = f"to_data_frame() waits for the end of the job, and its source {endless.name!r} has none."
-            raise JobGraphError(
-                message, hint="use for_each_batch(lambda frame, epoch: ...), which gets a DataFrame per epoch"
-            )
+            hint = "give it an end (from_data_frame(..., bounded=True), a source that doesn't watch for more), or use "
+            hint += "for_each_batch(lambda frame, epoch: ...), which gets a DataFrame per epoch"
+            raise JobGraphError(message, hint=hint)
         codec = RecordCodec(elements_type, step.name)
         elements = list(self.execute_and_collect("to_data_frame"))
         prepared = elements if codec.prepare is None else [codec.prepare(element) for element in elements]

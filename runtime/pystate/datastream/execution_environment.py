@@ -98,9 +98,9 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
         known = not isinstance(frame, SparkObject)  # of others nothing can be asked
         if known and not frame.isStreaming:
             message = "from_data_frame() takes a streaming DataFrame, this one is a batch."
-            raise JobGraphError(
-                message, where=source_name, hint="make it with env.spark.readStream instead of env.spark.read"
-            )
+            hint = "make it with env.spark.readStream instead of env.spark.read; of few rows that are there already, "
+            hint += "env.from_collection([tuple(row) for row in frame.collect()], Types.ROW_NAMED([...], [...]))"
+            raise JobGraphError(message, where=source_name, hint=hint)
         if event_time is not None:
             if known and event_time not in frame.columns:
                 message = f"event_time={event_time!r}: the columns are {', '.join(frame.columns)}."
