@@ -1,7 +1,8 @@
 """Runs a seed of the tests with each Python, Spark and pandas that a release says it knows: `python -m release.matrix`.
 
 Each combination has an environment of its own below build/matrix, made by uv from the built wheel, and deleted afterwards. A
-Python that isn't here is said to be missing. `--record FILE` keeps the table between the page's markers.
+Python that isn't here is said to be missing. `--record PAGE` puts the lines of what was run into the table of a page; those
+of other combinations stay.
 """
 
 from __future__ import annotations
@@ -136,13 +137,35 @@ def _pytest(venv: Path, tests: tuple[str, ...], before: list[str]) -> str:
     return counts[-1] if counts else f"error: no test ran ({log.relative_to(ROOT)})"
 
 
-def rows(only: list[str], with_spark: list[str]) -> Iterator[Row]:
-    """Run the combinations, one after the other."""
+def rows(only: list[str], with_spark: list[str], wheel: Path | None) -> Iterator[Row]:
+    """Run the combinations, one after the other, with a wheel that is there or is built for them."""
     with tempfile.TemporaryDirectory(prefix="pystate-matrix-") as folder:
-        _, wheel = build(ROOT, Path(folder), commit_time())
+        wheel = wheel or build(ROOT, Path(folder), commit_time())[1]
         for combination in COMBINATIONS:
             if not only or any("-".join(combination).startswith(each) for each in only):
                 yield run(wheel, *combination, with_spark=with_spark)
+
+
+def recorded(page: str, done: list[Row]) -> str:
+    """Return a page with lines of its table replaced or added, in the order of the combinations."""
+    shown = MARKS.search(page)
+    if shown is None:
+        raise SystemExit("The page has no place for the table: <!-- matrix --> and <!-- end -->.")
+    lines = {}
+    for line in shown[0].removesuffix("<!-- end -->").partition(_HEAD)[2].splitlines():
+        python, spark, pandas = line.strip("| ").split(" | ")[:3]
+        lines[_combination(python, spark, pandas)] = line
+    lines |= {_combination(*row.versions): str(row) for row in done}
+    table = "".join(f"{lines[combination]}\n" for combination in COMBINATIONS if combination in lines)
+    return page.replace(shown[0], f"<!-- matrix -->\n{_HEAD}{table}<!-- end -->")
+
+
+def _combination(python: str, spark: str, pandas: str) -> tuple[str, str, str]:
+    return _minor(python), _minor(spark), pandas.split(".")[0]
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def main() -> None:
@@ -150,17 +173,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], metavar="PYTHON[-SPARK[-PANDAS]]")
     parser.add_argument("--with-spark", default="", metavar="COMMAND", help="goes before the tests that start Spark")
-    parser.add_argument("--record", type=Path, metavar="PAGE", help="keep the table between the page's markers")
+    parser.add_argument(
+        "--wheel", type=Path, metavar="FILE", help="installed in the place of one that is built of this tree"
+    )
+    parser.add_argument("--record", type=Path, metavar="PAGE", help="keep the lines in the table between the page's markers")
     given = parser.parse_args()
     print(_HEAD, end="", flush=True)
     done = []
-    for row in rows(given.only, given.with_spark.split()):
+    for row in rows(given.only, given.with_spark.split(), given.wheel):
         print(row, flush=True)
         done.append(row)
     if given.record:
-        text = given.record.read_text("utf-8")
-        table = "".join(f"{row}\n" for row in done)
-        given.record.write_text(MARKS.sub(lambda _: f"<!-- matrix -->\n{_HEAD}{table}<!-- end -->", text), "utf-8")
+        given.record.write_text(recorded(given.record.read_text("utf-8"), done), "utf-8")
     sys.exit(0 if all(row.is_good for row in done) else 1)
 
 
