@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from pystate.common.configuration.checkpointing_options import (
+    CheckpointingMode,
+    CheckpointingOptions,
+    ExternalizedCheckpointRetention,
+)
 from pystate.common.configuration.conf_template import LIVE
 from pystate.common.configuration.configuration import (
     Configuration,
@@ -13,15 +18,10 @@ from pystate.common.configuration.configuration import (
     load_configuration,
     parse_dynamic_properties,
 )
-from pystate.common.configuration.options import (
-    CheckpointingMode,
-    CheckpointingOptions,
-    CoreOptions,
-    ExternalizedCheckpointRetention,
-    PipelineOptions,
-    SparkOptions,
-    StateBackendOptions,
-)
+from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.options import PipelineOptions
+from pystate.common.configuration.pystate_options import SparkOptions
+from pystate.common.configuration.state_backend_options import StateBackendOptions
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.files.home import PystateHome
 from pystate.common.time import Duration

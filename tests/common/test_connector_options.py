@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.configuration.configuration import Configuration, load_configuration
-from pystate.common.configuration.connector_options import GROUP
-from pystate.common.configuration.options import nearest_key, option_of
+from pystate.common.configuration.options import GROUP, nearest_key, option_of
 from pystate.common.errors import ConfigurationError, ConnectorError, DynamicPropertyError
 from pystate.common.files.home import PystateHome
 from tests.connectors.distributions import found_in, install

@@ -4,6 +4,7 @@ from enum import Enum
 
 import pytest
 
+from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.option_types import (
     BooleanType,
     DurationType,
@@ -16,18 +17,9 @@ from pystate.common.configuration.option_types import (
     ValueType,
     toml_string,
 )
-from pystate.common.configuration.options import (
-    ALL_OPTIONS,
-    OPTION_GROUPS,
-    CheckpointingOptions,
-    RestartStrategyOptions,
-    RestartStrategyType,
-    StateBackendOptions,
-    canonical_key,
-    is_known,
-    nearest_key,
-    options_of,
-)
+from pystate.common.configuration.options import ALL_OPTIONS, OPTION_GROUPS, canonical_key, is_known, nearest_key, options_of
+from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
+from pystate.common.configuration.state_backend_options import StateBackendOptions
 from pystate.common.time import Duration, Time
 
 try:

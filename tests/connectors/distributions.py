@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pystate.common.configuration import connector_options
+from pystate.common.configuration.options import connector_options
 from pystate.connectors import installed_connectors
 
 LAMP = """
@@ -77,4 +77,4 @@ def _forget() -> None:
     importlib.invalidate_caches()
     installed_connectors.connectors.cache_clear()
     installed_connectors.spark_formats.cache_clear()
-    connector_options.connector_options.cache_clear()
+    connector_options.cache_clear()

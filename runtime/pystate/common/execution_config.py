@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import PipelineOptions
-from pystate.common.configuration.options import CheckpointingOptions, CoreOptions
+from pystate.common.configuration.execution_options import CoreOptions, PipelineOptions
 
 _TRUE, _FALSE = "true", "false"
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import os
 from typing import Any, TypeVar
 
+from pystate.common.configuration.checkpointing_options import CheckpointingMode, CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.deployment_options import PythonOptions
-from pystate.common.configuration.execution_options import ExecutionOptions, PipelineOptions, RuntimeExecutionMode
-from pystate.common.configuration.options import CheckpointingMode, CheckpointingOptions, CoreOptions
+from pystate.common.configuration.execution_options import (
+    CoreOptions,
+    ExecutionOptions,
+    PipelineOptions,
+    RuntimeExecutionMode,
+)
 from pystate.common.execution_config import ExecutionConfig
 from pystate.datastream.checkpoint_config import CheckpointConfig
 from pystate.datastream.state_backend import StateBackend, state_backend_of

@@ -23,6 +23,17 @@ class ExecutionEngine(str, Enum):
     REAL_TIME = "real-time"
 
 
+class CoreOptions:
+    """Parallelism."""
+
+    DEFAULT_PARALLELISM = ConfigOption[int](
+        "parallelism.default",
+        IntegerType(minimum=1, maximum=1 << 15),
+        1,
+        "The number of subtasks of each operator; run -p sets it.",
+    )
+
+
 class PipelineOptions:
     """The job itself."""
 

@@ -7,7 +7,7 @@ import re
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.deployment_options import DeploymentOptions, ExecutionTarget
-from pystate.common.configuration.options import SparkOptions
+from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")

@@ -11,9 +11,10 @@ from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING
 
+from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration, OriginKind, load_configuration
 from pystate.common.configuration.file_system_settings import initialize
-from pystate.common.configuration.options import CheckpointingOptions, RestartStrategyOptions, RestartStrategyType
+from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
 from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_file_atomically

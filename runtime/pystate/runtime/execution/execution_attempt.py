@@ -11,8 +11,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.options import CheckpointingOptions, PystateOptions
+from pystate.common.configuration.pystate_options import PystateOptions
 from pystate.common.errors import (
     CommitError,
     JobExecutionError,

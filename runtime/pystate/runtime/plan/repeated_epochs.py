@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
-from pystate.common.configuration.options import CheckpointingOptions
 from pystate.common.errors import JobGraphError
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.config_option import ConfigOption
 from pystate.common.configuration.configuration import Configuration, Origin, OriginKind
-from pystate.common.configuration.options import CoreOptions, StateRecoveryOptions, every_option
+from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.options import every_option
 from pystate.common.configuration.sensitive_keys import HIDDEN, is_sensitive
 from pystate.runtime.job_folder.restart_strategies import restart_strategy_type
 from pystate.runtime.job_folder.submission import Submission

@@ -10,9 +10,10 @@ from typing import Any
 from pystate.common.configuration.config_option import ConfigOption
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.deployment_options import ExecutionTarget, PythonOptions
+from pystate.common.configuration.execution_options import CoreOptions
 from pystate.common.configuration.execution_target import execution_target
 from pystate.common.configuration.job_manager_options import JobManagerOptions
-from pystate.common.configuration.options import CoreOptions, SparkOptions
+from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.runtime.job_folder.submission import Submission
 

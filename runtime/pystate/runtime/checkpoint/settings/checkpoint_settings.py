@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pystate.common.configuration.checkpointing_options import CheckpointingOptions, CheckpointStorageType
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
-from pystate.common.configuration.options import CheckpointingOptions, CheckpointStorageType, PystateOptions
+from pystate.common.configuration.pystate_options import PystateOptions
 from pystate.common.configuration.service_options import WebOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import CheckpointFailedError, ConfigurationError, SnapshotError

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.deployment_options import ExecutionTarget, PythonOptions
-from pystate.common.configuration.options import SparkOptions
+from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.runtime.spark.workers.python_files import paths_of
 

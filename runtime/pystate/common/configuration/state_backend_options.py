@@ -1,9 +1,37 @@
-"""The options of the rocksdb state backend; those of what RocksDB measures are in `rocksdb_metric_options`."""
+"""The options of state backends; those of what RocksDB measures are in `rocksdb_metric_options`."""
 
 from __future__ import annotations
 
 from pystate.common.configuration.config_option import ConfigOption
-from pystate.common.configuration.option_types import FloatType, IntegerType, MemorySizeType
+from pystate.common.configuration.option_types import BooleanType, FloatType, IntegerType, MemorySizeType, NameOrFactoryType
+
+STATE_BACKEND_NAMES = ("hashmap", "rocksdb")
+"""The state backends that come with pystate."""
+
+OLD_STATE_BACKEND_NAMES = ("memory", "jobmanager", "filesystem")
+"""Flink's names up to 1.12, each for a state backend with a checkpoint storage; see `StateSettings`."""
+
+
+class StateBackendOptions:
+    """Where keyed state lives while the job runs."""
+
+    STATE_BACKEND = ConfigOption[str](
+        "state.backend.type",
+        NameOrFactoryType(STATE_BACKEND_NAMES, OLD_STATE_BACKEND_NAMES),
+        "hashmap",
+        "hashmap keeps state as Python objects in the memory of the slots, rocksdb on their local disks, so that it can be"
+        " larger than memory. A path names a subclass of pystate's KeyedStateBackend, or a function that takes the same"
+        " arguments and returns one. Flink's old names are accepted: memory (also jobmanager) is hashmap with"
+        " execution.checkpointing.storage = jobmanager, filesystem is hashmap with filesystem.",
+        ("state.backend",),
+    )
+    ASYNC_SNAPSHOTS = ConfigOption[bool](
+        "state.backend.async",
+        BooleanType(),
+        True,
+        "Write snapshots while the next epochs run. Where it is false, an epoch waits until the snapshot before it is"
+        " written; rocksdb can't do that.",
+    )
 
 
 class RocksDBOptions:
