@@ -30,6 +30,7 @@ __all__ = [
     "CommittingSinkWriter",
     "DeliveryGuarantee",
     "InitContext",
+    "JointCommitSinkWriter",
     "Sink",
     "SinkWriter",
     "StatefulSinkWriter",
@@ -127,6 +128,21 @@ class CommittingSinkWriter(SinkWriter[IN], Generic[IN, CommittableT]):
         """Return the committables of all output since the last call; called after `flush`.
 
         From now on a process on any machine must be able to commit them, or to find that they are committed.
+        """
+
+
+class JointCommitSinkWriter(CommittingSinkWriter[IN, CommittableT], Generic[IN, CommittableT]):
+    """A writer whose output of a checkpoint becomes visible together with that of the other subtasks, by one commit.
+
+    What the committer of one subtask has to know of the others' output is where both find it, by the checkpoint's id.
+    pystate only: Flink has a committer with parallelism 1 for that.
+    """
+
+    @abstractmethod
+    def prepare_joint_commit(self, checkpoint_id: int) -> Sequence[CommittableT]:
+        """Return the committables of all output since the last call; called after `flush`, at each checkpoint.
+
+        `prepare_commit` is called in its place at the end of a job without checkpoints.
         """
 
 

@@ -22,6 +22,7 @@ from pystate.connectors.sink import (
     Committer,
     CommitterInitContext,
     CommittingSinkWriter,
+    JointCommitSinkWriter,
     Sink,
     SinkWriter,
     StatefulSinkWriter,
@@ -167,7 +168,10 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         checkpoint_id, writer = context.get_checkpoint_id(), self._writer
         self._flush()
         if isinstance(writer, CommittingSinkWriter):
-            self._committables.add(checkpoint_id, writer.prepare_commit())
+            if isinstance(writer, JointCommitSinkWriter):
+                self._committables.add(checkpoint_id, writer.prepare_joint_commit(checkpoint_id))
+            else:
+                self._committables.add(checkpoint_id, writer.prepare_commit())
             of_subtask = self._committables.snapshot()
             self._kept.update([(_VERSION, of_subtask)] if of_subtask else [])
         if isinstance(writer, StatefulSinkWriter):

@@ -1,0 +1,40 @@
+"""deltalake, imported where it is used, and places of tables."""
+
+from __future__ import annotations
+
+import os
+import re
+from types import ModuleType
+
+from pystate.common.distribution import pip_install
+from pystate.common.errors import JobGraphError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def deltalake() -> ModuleType:
+    """Return the package.
+
+    Raises:
+        JobGraphError: It isn't installed.
+    """
+    try:
+        import deltalake as package
+    except ImportError as error:
+        message = "Delta tables need the package deltalake, which isn't installed."
+        raise JobGraphError(message, hint=f"{pip_install('delta')}, on every machine where slots run") from error
+    return package
+
+
+def table_uri(path: str) -> str:
+    """Return a table's place as every process understands it.
+
+    Raises:
+        JobGraphError: It isn't a path or a URL.
+    """
+    if not isinstance(path, str) or not path.strip():
+        message = f"A Delta table is a path or a URL, not {path!r}."
+        raise JobGraphError(message)
+    if _SCHEME.match(path):
+        return path.rstrip("/")
+    return os.path.abspath(os.path.expanduser(path))  # a slot may have another working directory

@@ -1,0 +1,232 @@
+"""A Delta table as writers and committers see it: Parquet files beside the log, and transactions with a marker in it."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pystate.common.errors import ConfigurationError
+from pystate.common.overrides import override
+from pystate.common.time import current_time_ms
+from pystate.connectors.delta.delta_client import deltalake
+from pystate.connectors.delta.delta_files import TableFolder
+from pystate.connectors.delta.delta_values import partition_text, statistics
+from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
+from pystate.connectors.lakehouse.table_columns import missing_columns
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+LISTS = "_pystate"
+"""The folder of lists of staged files: readers and VACUUM leave out what begins with an underscore."""
+_MODE = "delta.columnMapping.mode"
+_CONSTRAINTS = "delta.constraints."
+
+
+class DeltaStaging(StagingTable):
+    """A Delta table at the version that was the newest.
+
+    Args:
+        uri: The table.
+        storage_options: How its storage is reached, as deltalake takes it.
+        compression: Of Parquet files.
+
+    Raises:
+        TableNotFoundError: There is none.
+    """
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str], compression: str = "snappy") -> None:
+        self.name = uri
+        self.table: DeltaTable = deltalake().DeltaTable(uri, storage_options=dict(storage_options) or None)
+        self._folder = TableFolder(uri, storage_options)
+        self._compression = compression
+        self.partition_by = list(self.table.metadata().partition_columns)
+        self.schema = pa.schema(self.table.schema().to_arrow())
+
+    @override
+    def stage(self, rows: pa.Table, stem: str) -> list[DataFile]:
+        return [self._write(part, values, stem) for values, part in self._partitions(rows)]
+
+    def _partitions(self, rows: pa.Table) -> list[tuple[dict[str, Any], pa.Table]]:
+        """Return the rows of each partition, without its columns."""
+        if not self.partition_by:
+            return [({}, rows)]
+        found = []
+        keys = rows.select(self.partition_by).group_by(self.partition_by).aggregate([])
+        for values in keys.to_pylist():
+            mask = None
+            for column, value in values.items():
+                there = rows.column(column)
+                same = (
+                    pc.is_null(there)
+                    if value is None
+                    else pc.fill_null(pc.equal(there, pa.scalar(value, there.type)), False)
+                )
+                mask = same if mask is None else pc.and_(mask, same)
+            found.append((values, rows.filter(mask).drop_columns(self.partition_by)))
+        return found
+
+    def _write(self, rows: pa.Table, values: Mapping[str, Any], stem: str) -> DataFile:
+        name = f"{stem}-{uuid.uuid4().hex}.{self._compression}.parquet"
+        content = pa.BufferOutputStream()
+        pq.write_table(rows, content, compression=self._compression)
+        written = content.getvalue()
+        self._folder.write(name, written)
+        return {
+            "path": name,
+            "size": written.size,
+            "rows": rows.num_rows,
+            "at": current_time_ms(),
+            "partition": {column: partition_text(value) for column, value in values.items()},
+            "stats": json.dumps(statistics(rows)),
+        }
+
+    @override
+    def committed(self, owner: str) -> int:
+        version = self.table.transaction_version(_app(owner))
+        return -1 if version is None else int(version)
+
+    @override
+    def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:
+        from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import AddAction, RemoveAction
+
+        adds: list[AddAction | RemoveAction] = [
+            AddAction(one["path"], one["size"], one["partition"], one["at"], True, one["stats"]) for one in files
+        ]
+        marker = CommitProperties(app_transactions=[Transaction(_app(owner), serial)], custom_metadata={"pystate": owner})
+        try:
+            self.table.create_write_transaction(
+                adds, "append", self.table.schema(), self.partition_by or None, commit_properties=marker
+            )
+        except CommitFailedError as error:
+            raise CommitConflictError(str(error)) from error
+
+    @override
+    def missing(self, files: Sequence[DataFile]) -> str | None:
+        return self._folder.missing([str(one["path"]) for one in files])
+
+    @override
+    def remove(self, files: Sequence[DataFile]) -> None:
+        self._folder.delete([str(one["path"]) for one in files])
+
+    @override
+    def put(self, name: str, content: bytes) -> None:
+        self._folder.write(f"{LISTS}/{name}", content)
+
+    @override
+    def get(self, name: str) -> bytes | None:
+        return self._folder.read(f"{LISTS}/{name}")
+
+    @override
+    def drop(self, names: Sequence[str]) -> None:
+        self._folder.delete([f"{LISTS}/{name}" for name in names])
+
+
+def make_or_check(
+    uri: str,
+    storage_options: Mapping[str, str],
+    compression: str,
+    rows: pa.Schema,
+    *,
+    partition_by: Sequence[str] | None,
+    evolve: bool,
+    properties: Mapping[str, str],
+) -> DeltaStaging:
+    """Return a table that rows can be written to, and make it where there is none.
+
+    Args:
+        uri: The table.
+        storage_options: See `DeltaStaging`.
+        compression: Likewise.
+        rows: The columns of the rows.
+        partition_by: The columns it is partitioned by; None for any, and for none if it is made.
+        evolve: Whether columns may be added.
+        properties: Those of a new table.
+
+    Raises:
+        ConfigurationError: They can't be written.
+    """
+    package = deltalake()
+    table = _opened(uri, storage_options, compression)
+    if table is None:
+        strange = [column for column in partition_by or () if column not in rows.names]
+        if strange:
+            message = f"The rows have no {', '.join(strange)} to partition the table by."
+            raise ConfigurationError(message, where=uri, hint=f"there are {', '.join(rows.names)}")
+        by = list(partition_by or ()) or None
+        configuration = dict(properties) or None
+        try:
+            package.DeltaTable.create(
+                uri, rows, "ignore", by, configuration=configuration, storage_options=dict(storage_options) or None
+            )
+        except Exception as error:
+            table = _opened(uri, storage_options, compression)
+            if table is None:  # no other subtask was first
+                message = f"The table can't be made: {error}"
+                hint = "a Delta table has no times of day; map() them to texts or numbers"
+                raise ConfigurationError(message, where=uri, hint=hint) from error
+        else:
+            table = DeltaStaging(uri, storage_options, compression)
+    _check(table, partition_by)
+    added = missing_columns(rows, table.schema, uri, evolve=evolve)
+    if not added:
+        return table
+    try:
+        fields = package.Schema.from_arrow(pa.schema([field.with_nullable(True) for field in added])).fields
+        table.table.alter.add_columns(fields)
+    except Exception as error:
+        table = DeltaStaging(uri, storage_options, compression)
+        if missing_columns(rows, table.schema, uri, evolve=True):  # no other subtask was first
+            message = f"Columns can't be added to the table: {error}"
+            raise ConfigurationError(message, where=uri, hint="add them by hand") from error
+        return table
+    return DeltaStaging(uri, storage_options, compression)
+
+
+def _opened(uri: str, storage_options: Mapping[str, str], compression: str) -> DeltaStaging | None:
+    """Return a table; None if there is none.
+
+    `DeltaTable.is_deltatable` would ask the storage without letting other threads run.
+    """
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        return DeltaStaging(uri, storage_options, compression)
+    except TableNotFoundError:
+        return None
+
+
+def _check(table: DeltaStaging, partition_by: Sequence[str] | None) -> None:
+    """Check that files can be added to a table without what only its engine can compute.
+
+    Raises:
+        ConfigurationError: They can't.
+    """
+    if partition_by is not None and list(partition_by) != table.partition_by:
+        there = ", ".join(table.partition_by) or "nothing"
+        message = f"The table is partitioned by {there}, and not by {', '.join(partition_by) or 'nothing'}."
+        raise ConfigurationError(message, where=table.name, hint="leave with_partition_by() out: the table's is taken")
+    configuration = table.table.metadata().configuration
+    reasons = [key for key in configuration if key.startswith(_CONSTRAINTS)]
+    if configuration.get(_MODE, "none") != "none":
+        reasons.append(_MODE)
+    for field in table.table.schema().fields:
+        reasons += [f"{key} of {field.name}" for key in field.metadata if key in _COMPUTED]
+    if reasons:
+        message = f"The table has {', '.join(reasons)}, which a sink that adds files can't keep."
+        raise ConfigurationError(message, where=table.name, hint="write to a table without, and copy from there with Spark")
+
+
+_COMPUTED = ("delta.generationExpression", "delta.invariants", "delta.identity.start")
+
+
+def _app(owner: str) -> str:
+    return f"pystate-{owner}"

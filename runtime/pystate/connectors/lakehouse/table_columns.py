@@ -1,0 +1,106 @@
+"""The columns of a stream's rows beside those of a table: which fit, which are added, and the cast from one to the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from pystate.common.errors import ConfigurationError, RecordError
+
+
+def missing_columns(rows: pa.Schema, table: pa.Schema, where: str, *, evolve: bool) -> list[pa.Field]:
+    """Check that rows can be written to a table; return the columns to add first.
+
+    Args:
+        rows: The columns of the rows.
+        table: Those of the table.
+        where: The table, for messages.
+        evolve: Whether columns may be added.
+
+    Raises:
+        ConfigurationError: They can't be written.
+    """
+    added: list[pa.Field] = []
+    for field in rows:
+        if field.name not in table.names:
+            added.append(field)
+        elif not widens(field.type, table.field(field.name).type):
+            there = table.field(field.name).type
+            message = (
+                f"The column {field.name} of the table is {there}, and the stream has {field.type}, which doesn't fit in."
+            )
+            raise ConfigurationError(message, where=where, hint="convert it in map(), or declare the row_type of the table")
+    needed = [field.name for field in table if not field.nullable and field.name not in rows.names]
+    if needed:
+        message = f"The table needs values for {', '.join(needed)}, which the rows of the stream don't have."
+        raise ConfigurationError(message, where=where, hint="add the columns in map(), or make them nullable in the table")
+    if added and not evolve:
+        names = ", ".join(f"{field.name} ({field.type})" for field in added)
+        message = f"The table has no column for {names}."
+        raise ConfigurationError(
+            message, where=where, hint="with_schema_evolution() adds columns, or leave them out in map()"
+        )
+    return added
+
+
+def widens(old: Any, new: Any) -> bool:
+    """Return whether each value of one type of Arrow is one of another, or is checked value by value (decimals)."""
+    types = pa.types
+    if old == new:
+        return True
+    for alike in (_is_text, _is_bytes, types.is_decimal):
+        if alike(old) or alike(new):
+            return bool(alike(old) and alike(new))
+    if types.is_signed_integer(old) and types.is_signed_integer(new):
+        return bool(old.bit_width <= new.bit_width)
+    if types.is_floating(old) and types.is_floating(new):
+        return bool(old.bit_width <= new.bit_width)
+    if types.is_signed_integer(old) and new == pa.float64():
+        return bool(old.bit_width <= 32)  # noqa: PLR2004 - as many bits as it holds exactly
+    if types.is_timestamp(old) and types.is_timestamp(new):
+        return (old.tz is None) == (new.tz is None)
+    if _is_list(old) and _is_list(new):
+        return widens(old.value_type, new.value_type)
+    if types.is_map(old) and types.is_map(new):
+        return widens(old.key_type, new.key_type) and widens(old.item_type, new.item_type)
+    if types.is_struct(old) and types.is_struct(new):
+        return [one.name for one in old] == [one.name for one in new] and all(
+            widens(one.type, other.type) for one, other in zip(old, new, strict=True)
+        )
+    return False
+
+
+def fit(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    """Return rows with the columns of a table, in its order; those that the stream lacks are null.
+
+    Raises:
+        RecordError: A value doesn't fit in, or is null where the table has none.
+    """
+    columns = []
+    for field in schema:
+        if field.name not in rows.column_names:
+            columns.append(pa.nulls(rows.num_rows, field.type))
+            continue
+        column = rows.column(field.name)
+        if column.null_count and not field.nullable:
+            message = f"A row has no {field.name}, which the table needs."
+            raise RecordError(message, where=where, hint="filter such rows, or give the column a value in map()")
+        try:
+            columns.append(column if column.type == field.type else column.cast(field.type))
+        except pa.ArrowInvalid as error:
+            message = f"A value of the column {field.name} is no {field.type}: {error}"
+            raise RecordError(message, where=where, hint="convert it in map()") from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _is_text(of: Any) -> bool:
+    return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
+
+
+def _is_bytes(of: Any) -> bool:
+    return bool(pa.types.is_binary(of) or pa.types.is_large_binary(of))
+
+
+def _is_list(of: Any) -> bool:
+    return bool(pa.types.is_list(of) or pa.types.is_large_list(of))

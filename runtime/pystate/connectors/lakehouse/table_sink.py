@@ -1,0 +1,153 @@
+"""What the sinks to tables share: their settings, their builder, and the writer and committer that these make."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from pystate.common.errors import JobGraphError
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
+from pystate.connectors.arrow_rows import ArrowRows
+from pystate.connectors.lakehouse.staging_table import StagingTable
+from pystate.connectors.lakehouse.table_committer import TableCommitter
+from pystate.connectors.lakehouse.table_writer import TableWriter
+from pystate.connectors.sink import CommitterInitContext, Sink, SupportsCommitter, WriterInitContext
+from pystate.connectors.typed_sink import SupportsElementType
+
+S = TypeVar("S", bound="TableSink")
+B = TypeVar("B", bound="TableSinkBuilder")
+
+
+@dataclass(frozen=True)
+class TableSinkSettings:
+    """How rows are written.
+
+    Attributes:
+        row_type: Their columns; None for those of the stream.
+        partition_by: The columns that the table is partitioned by, if it is made; checked if it is there; None for any.
+        sort_by: The columns by which the rows of a file are sorted.
+        most_rows: How many rows a file has at most.
+        most_bytes: How large they are at most, in memory.
+        evolve: Whether columns are added to the table that the rows have and the table doesn't.
+        properties: The properties of a table that is made.
+    """
+
+    row_type: TypeInformation | None = None
+    partition_by: tuple[str, ...] | None = None
+    sort_by: tuple[str, ...] = ()
+    most_rows: int = 1_000_000
+    most_bytes: int = 128 << 20
+    evolve: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementType):
+    """A sink to a table of data files: exactly-once, with one commit for each checkpoint.
+
+    Args:
+        settings: How rows are written.
+    """
+
+    def __init__(self, settings: TableSinkSettings) -> None:
+        self.settings = settings
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why each row is in the table once."""
+        return "one commit of the table when a checkpoint completes, with a marker that recognises it"
+
+    @override
+    def for_elements_of(self: S, type_info: TypeInformation | None) -> S:
+        if self.settings.row_type is not None:
+            return self
+        if type_info is None:
+            message = f"{type(self).__name__} needs to know the columns of its rows, and the stream has no type."
+            hint = "with_row_type(Types.ROW_NAMED([...], [...])), or declare the output_type of the step before it"
+            raise JobGraphError(message, hint=hint)
+        ArrowRows(type_info, "a table")
+        return self._with(dataclasses.replace(self.settings, row_type=type_info))
+
+    @override
+    def create_writer(self, context: WriterInitContext) -> TableWriter:
+        of = self.settings
+        if of.row_type is None:
+            message = f"{type(self).__name__} doesn't know the columns of its rows."
+            raise JobGraphError(message, hint="with_row_type(Types.ROW_NAMED([...], [...]))")
+        rows = ArrowRows(of.row_type, "a table")
+        return TableWriter(self._make_or_check, rows, of.most_rows, of.most_bytes, of.sort_by, context)
+
+    @override
+    def create_committer(self, context: CommitterInitContext) -> TableCommitter:
+        return TableCommitter(self._open, restored=context.get_restored_checkpoint_id() is not None)
+
+    @abstractmethod
+    def _with(self: S, settings: TableSinkSettings) -> S:
+        """Return the sink with other settings."""
+
+    @abstractmethod
+    def _make_or_check(self, rows: pa.Schema) -> StagingTable:
+        """Return the table, which is made if it isn't there.
+
+        Args:
+            rows: The columns of what is to be written.
+
+        Raises:
+            ConfigurationError: They don't fit in.
+        """
+
+    @abstractmethod
+    def _open(self) -> StagingTable:
+        """Return the table as it is now."""
+
+
+class TableSinkBuilder:
+    """The base of the builders."""
+
+    def __init__(self) -> None:
+        self._settings = TableSinkSettings()
+
+    def with_row_type(self: B, row_type: TypeInformation) -> B:
+        """Set the columns: a named ROW. Without it they are those of the stream's type."""
+        ArrowRows(row_type, "a table")
+        return self._set(row_type=row_type)
+
+    def with_partition_by(self: B, *columns: str) -> B:
+        """Set the columns that a new table is partitioned by; a table that is there has to have the same."""
+        return self._set(partition_by=columns)
+
+    def with_sort_by(self: B, *columns: str) -> B:
+        """Set the columns by which the rows of each file are sorted, ascending."""
+        return self._set(sort_by=columns)
+
+    def with_max_rows_per_file(self: B, rows: int) -> B:
+        """Set how many rows a file has at most; a checkpoint ends it in any case."""
+        return self._set(most_rows=_positive("with_max_rows_per_file", rows))
+
+    def with_max_file_size(self: B, size: int) -> B:
+        """Set how large the rows of a file are at most, in bytes in memory: the file is a third or less of that."""
+        return self._set(most_bytes=_positive("with_max_file_size", size))
+
+    def with_schema_evolution(self: B) -> B:
+        """Have columns added to the table that the rows have and the table doesn't."""
+        return self._set(evolve=True)
+
+    def with_table_properties(self: B, properties: Mapping[str, str]) -> B:
+        """Set the properties of the table, if it is made."""
+        return self._set(properties=dict(properties))
+
+    def _set(self: B, **values: Any) -> B:
+        self._settings = dataclasses.replace(self._settings, **values)
+        return self
+
+
+def _positive(method: str, value: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        message = f"{method}() takes a number above 0, not {value!r}."
+        raise JobGraphError(message)
+    return value

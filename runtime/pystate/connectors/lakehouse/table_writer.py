@@ -1,0 +1,135 @@
+"""The writer of one subtask of a sink to a table: rows into staged files, and these into the checkpoint's commit."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgpack
+import pyarrow as pa
+
+from pystate.common.overrides import override
+from pystate.connectors.arrow_rows import ArrowRows
+from pystate.connectors.lakehouse.staging_table import DataFile, StagingTable
+from pystate.connectors.lakehouse.table_columns import fit
+from pystate.connectors.sink import InitContext, JointCommitSinkWriter, SinkWriter, WriterInitContext
+
+VERSION = 1
+"""Of committables."""
+ATTEMPT_BITS = 32
+"""A serial is the attempt's number, then that of the checkpoint in these bits: it grows over the attempts of a job."""
+FILES_OF_OURS = "pystate-"
+"""What the names of staged files begin with."""
+_ROWS_AT_ONCE = 4096
+
+
+def owner_of(context: InitContext) -> str:
+    """Return the name of a job's sink in markers and in the names of files."""
+    of = f"{context.get_job_id()}/{context.get_operator_uid()}"
+    return hashlib.sha256(of.encode()).hexdigest()[:16]
+
+
+def list_names(owner: str, serial: int, parts: int) -> list[str]:
+    """Return the names of the lists of files that the subtasks of a checkpoint have staged."""
+    return [f"{owner}-{serial}-{part}.files" for part in range(parts)]
+
+
+class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
+    """Writes rows to data files, which become visible when their checkpoint is complete.
+
+    Each subtask leaves a list of its files beside the table; the committable, which only subtask 0 has, says where all the
+    lists are. So a checkpoint is one commit, by whichever subtask has its committable later.
+
+    Args:
+        open_table: Opens the table; makes or checks it.
+        rows: Makes Arrow's batches.
+        most_rows: How many rows are staged at once at most.
+        most_bytes: How many bytes of them, as Arrow has them in memory.
+        sort_by: The columns by which the rows of a file are sorted.
+        context: Of the sink.
+    """
+
+    def __init__(
+        self,
+        open_table: Callable[[pa.Schema], StagingTable],
+        rows: ArrowRows,
+        most_rows: int,
+        most_bytes: int,
+        sort_by: Sequence[str],
+        context: WriterInitContext,
+    ) -> None:
+        self._table = open_table(rows.schema)
+        self._arrow = rows
+        self._most_rows = most_rows
+        self._most_bytes = most_bytes
+        self._sort_by = [(column, "ascending") for column in sort_by]
+        self._subtask = context.get_index_of_this_subtask()
+        self._parallelism = context.get_number_of_parallel_subtasks()
+        self._attempt = context.get_attempt_number()
+        self._owner = owner_of(context)
+        self._stem = f"{FILES_OF_OURS}{self._owner}-{self._attempt}-{self._subtask}"
+        self._chunk = min(_ROWS_AT_ONCE, most_rows)
+        self._rows: list[Sequence[Any]] = []
+        self._batches: list[pa.RecordBatch] = []
+        self._count = self._bytes = 0
+        self._files: list[DataFile] = []
+
+    @override
+    def write(self, element: Any, context: SinkWriter.Context) -> None:
+        self._rows.append(self._arrow.values(element))
+        if len(self._rows) >= self._chunk:
+            self._to_arrow()
+
+    @override
+    def flush(self, end_of_input: bool) -> None:
+        self._to_arrow()
+        self._stage()
+
+    @override
+    def prepare_commit(self) -> Sequence[dict[str, Any]]:
+        files, self._files = self._files, []
+        return [self._committable(f"{self._owner}-{uuid.uuid4().hex}", 0, files=files)] if files else []
+
+    @override
+    def prepare_joint_commit(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
+        files, serial = self._files, self._attempt << ATTEMPT_BITS | checkpoint_id
+        if self._parallelism == 1:
+            self._files = []
+            return [self._committable(self._owner, serial, files=files)] if files else []
+        name = list_names(self._owner, serial, self._parallelism)[self._subtask]
+        self._table.put(name, msgpack.packb([VERSION, files]))
+        self._files = []
+        return [self._committable(self._owner, serial, parts=self._parallelism)] if self._subtask == 0 else []
+
+    @override
+    def close(self) -> None:
+        """Delete files that are in no checkpoint."""
+        files, self._files = self._files, []
+        if files:
+            self._table.remove(files)
+
+    def _committable(self, owner: str, serial: int, **content: Any) -> dict[str, Any]:
+        return {"version": VERSION, "table": self._table.name, "owner": owner, "serial": serial, **content}
+
+    def _to_arrow(self) -> None:
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        batch = self._arrow.batch(rows)
+        self._batches.append(batch)
+        self._count += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._count >= self._most_rows or self._bytes >= self._most_bytes:
+            self._stage()
+
+    def _stage(self) -> None:
+        batches, self._batches = self._batches, []
+        self._count = self._bytes = 0
+        if not batches:
+            return
+        rows = fit(pa.Table.from_batches(batches), self._table.schema, self._table.name)
+        if self._sort_by:
+            rows = rows.sort_by(self._sort_by)
+        self._files += self._table.stage(rows, self._stem)

@@ -1,0 +1,7 @@
+"""Delta tables, in the style of PyFlink's `FileSink`; read and written by deltalake, without Spark's connector."""
+
+from __future__ import annotations
+
+from pystate.connectors.delta.delta_sink import DeltaSink, DeltaSinkBuilder
+
+__all__ = ["DeltaSink", "DeltaSinkBuilder"]

@@ -1,0 +1,20 @@
+"""Tables of each format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.connectors.lakehouse.tables import DeltaTables
+from tests.servers.s3_server import s3_server
+
+__all__ = ["s3_server", "tables"]
+
+FORMATS = {"delta": DeltaTables}
+
+
+@pytest.fixture(params=FORMATS)
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return FORMATS[request.param](tmp_path)

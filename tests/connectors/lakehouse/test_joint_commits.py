@@ -1,0 +1,187 @@
+"""Sinks to tables: a crash at each step, at each parallelism, and beside other writers leaves each row once."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from pystate.common.row import Row
+from pystate.testing import OperatorTestHarness, SinkTestHarness
+from tests.connectors.lakehouse.tables import Killed, killed_at
+
+
+def row(word: str, n: int = 1) -> Row:
+    return Row(word=word, n=n)
+
+
+def harness(tables: Any, subtask: int = 0, parallelism: int = 1, attempt: int = 0) -> SinkTestHarness:
+    return SinkTestHarness(tables.sink(), parallelism=parallelism, subtask_index=subtask, attempt=attempt)
+
+
+class Job:
+    """All subtasks of a sink, in one attempt."""
+
+    def __init__(self, tables: Any, parallelism: int, attempt: int = 0, restored: Any = None) -> None:
+        self.subtasks = [harness(tables, index, parallelism, attempt) for index in range(parallelism)]
+        self.parallelism = parallelism
+        if restored is not None:
+            parts, before = restored
+            shares = OperatorTestHarness.repartition(parts, before, parallelism, max_parallelism=128)
+            for one, share in zip(self.subtasks, shares, strict=True):
+                one.initialize_state(share)
+        for one in self.subtasks:
+            one.open()
+
+    def write(self, *words: str) -> None:
+        for index, word in enumerate(words):
+            self.subtasks[index % self.parallelism].process_element(row(word))
+
+    def snapshot(self, checkpoint: int) -> Any:
+        return [one.snapshot(checkpoint) for one in self.subtasks], self.parallelism
+
+    def complete(self, checkpoint: int) -> None:
+        for one in self.subtasks:
+            one.notify_of_completed_checkpoint(checkpoint)
+
+    def close(self) -> None:
+        for one in self.subtasks:
+            one.close()
+
+
+def words(tables: Any) -> str:
+    return "".join(one[0] for one in tables.rows())
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_checkpoint_of_all_subtasks_is_one_commit_and_nothing_is_seen_before(tables, parallelism):
+    job = Job(tables, parallelism)
+    made = tables.versions()
+    job.write("a", "b", "c", "d")
+    assert words(tables) == ""
+    job.snapshot(1)
+    job.write("e")
+    assert words(tables) == ""
+
+    job.complete(1)
+    assert words(tables) == "abcd"
+    assert tables.versions() == made + 1
+
+    job.snapshot(2)
+    job.snapshot(3)
+    job.complete(3)  # nobody was told of 2
+    assert words(tables) == "abcde"
+    assert tables.versions() == made + 2  # nothing was written between 2 and 3
+    job.close()
+    assert tables.orphans() == []
+
+
+STEPS = ["stage", "staged", "begin", "look", "committed", "drop", "done"]
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 2), (3, 1), (2, 3)])
+def test_a_crash_at_any_step_and_a_restore_at_any_parallelism_leaves_each_row_once(tables, step, before, after):
+    job = Job(tables, before)
+    job.write("a", "b")
+    last = job.snapshot(1)
+    job.complete(1)
+    job.write("c", "d", "e")
+    restored, again = last, "cde"  # what a source reads again behind the checkpoint
+    if step != "stage":
+        taken = job.snapshot(2)
+        if step != "staged":
+            restored, again = taken, ""
+            with killed_at(step):
+                try:
+                    job.complete(2)
+                except Killed:
+                    pass
+    assert words(tables) in ("ab", "abcde")
+
+    zombie = job
+    job = Job(tables, after, 1, restored)
+    assert words(tables) == ("ab" if again else "abcde")
+    job.write(*again, "f")
+    job.snapshot(3)
+    job.complete(3)
+    assert words(tables) == "abcdef"
+
+    if step not in ("stage", "staged"):
+        zombie.complete(2)  # it goes on where it stopped, and its checkpoint was complete
+    assert words(tables) == "abcdef"
+
+
+def test_a_zombie_and_its_successor_that_commit_at_once_commit_once(tables):
+    job = Job(tables, 2)
+    job.write("a", "b", "c")
+    taken = job.snapshot(1)
+
+    successor = Job(tables, 3, 1, None)
+    barrier = threading.Barrier(2)
+    inside = threading.local()
+
+    def meet(step: str) -> None:
+        if step == "look" and not getattr(inside, "met", False):
+            inside.met = True
+            barrier.wait()
+
+    def restore() -> None:
+        Job(tables, 3, 1, taken)
+
+    with killed_at(None):
+        type(job.subtasks[0]._operator._committer).step = staticmethod(meet)
+        other = threading.Thread(target=restore)
+        other.start()
+        job.complete(1)
+        other.join()
+    assert words(tables) == "abc"
+    successor.close()
+
+
+def test_commits_of_other_writers_are_kept_and_ours_comes_behind_them(tables):
+    job = Job(tables, 2)
+    job.write("a", "b")
+    job.snapshot(1)
+    left = ["x", "y"]
+
+    def write_beside(step: str) -> None:
+        if step == "look" and left:
+            tables.write_beside([{"word": left.pop(0), "n": 7}])
+
+    with killed_at(None):
+        type(job.subtasks[0]._operator._committer).step = staticmethod(write_beside)
+        job.complete(1)
+    assert words(tables) in ("abx", "abxy")
+    assert words(tables) == "ab" + "xy"[: 2 - len(left)]
+
+
+def test_a_savepoint_that_two_jobs_begin_from_is_committed_once(tables):
+    job = Job(tables, 2)
+    job.write("a", "b")
+    savepoint = job.snapshot(1)
+    one, two = Job(tables, 1, 0, savepoint), Job(tables, 3, 0, savepoint)
+    job.complete(1)
+    assert words(tables) == "ab"
+    for fork in (one, two):
+        fork.close()
+
+
+def test_a_job_without_checkpoints_commits_at_its_end(tables):
+    job = Job(tables, 2)
+    job.write("a", "b", "c")
+    for one in job.subtasks:
+        one.end_input()
+        one.commit_rest()
+    assert words(tables) == "abc"
+
+
+def test_what_is_staged_and_in_no_checkpoint_is_deleted_at_the_end(tables):
+    sink = tables.sink(lambda builder: builder.with_max_rows_per_file(2))
+    with SinkTestHarness(sink) as one:
+        one.open()
+        one.process_elements([row(word) for word in "abcde"])
+        assert len(tables.orphans()) == 2
+    assert tables.orphans() == []
+    assert words(tables) == ""
