@@ -138,7 +138,7 @@ def _run(
     keep: bool,
     screen: bool,
 ) -> None:
-    from pystate.common.configuration.options import CoreOptions
+    from pystate.common.configuration.execution_options import CoreOptions
     from pystate.runtime.spark.workers.python_files import python_files
     from pystate_cli.console.watching import Keyboard
     from pystate_cli.dev.code_versions import CodeVersions
@@ -181,10 +181,11 @@ def _run(
 
 def _be_quick_and_forgetful(configuration: Configuration, folder: DevFolder) -> None:
     """Set what suits a job under development, unless -D says otherwise: it shows its first failure, and keeps its state."""
+    from pystate.common.configuration.checkpointing_options import CheckpointingOptions
     from pystate.common.configuration.configuration import Origin, OriginKind
     from pystate.common.configuration.deployment_options import ExecutionTarget
     from pystate.common.configuration.execution_target import execution_target
-    from pystate.common.configuration.options import CheckpointingOptions, RestartStrategyOptions
+    from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions
 
     wanted = {
         CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION.key: "RETAIN_ON_CANCELLATION",
