@@ -38,9 +38,10 @@ def is_slot(pid: int) -> bool:
 def _sockets(pid: int) -> set[str]:
     """Return the inodes of the sockets that a process holds."""
     found = set()
-    for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
-        with contextlib.suppress(OSError):
-            found.add(os.readlink(descriptor))
+    with contextlib.suppress(OSError):  # it may end while its descriptors are listed
+        for descriptor in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/fd/{descriptor}"))
     return {name[len("socket:[") : -1] for name in found if name.startswith("socket:[")}
 
 
