@@ -65,7 +65,7 @@ LONG = (
     "tests/runtime/engines/real_time/driver/test_stopped_jobs.py",
     "tests/ops/jobmanager/rest/test_metrics.py",
 )
-"""Files without a server of their scope's that take more than ten seconds, the longest first, measured without other load."""
+"""Files without a server of their scope's that take more than ten seconds on an idle machine, the longest first."""
 
 _USES_SPARK = re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE)
 _USES_KAFKA = re.compile(r"^def \w+\([^)]*\bkafka\b", re.MULTILINE)
