@@ -47,7 +47,8 @@ def create_state(
         checked = value_check(descriptor.name, schema.values)
         return ValueReducingState(descriptor.name, state, checked, descriptor.reduce_function), state
     if isinstance(descriptor, AggregatingStateDescriptor):
-        return ValueAggregatingState(descriptor.name, state, descriptor.agg_function), state
+        checked = value_check(descriptor.name, schema.values)
+        return ValueAggregatingState(descriptor.name, state, checked, descriptor.agg_function), state
     default = descriptor.default_value if isinstance(descriptor, ValueStateDescriptor) else None
     if default is None or schema.has_ttl:  # a time to live leaves no default, as in Flink
         return state, state

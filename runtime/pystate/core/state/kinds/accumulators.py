@@ -7,71 +7,47 @@ writes are equivalent to the state's `get`, `add` and `clear`, including their c
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
-from pystate.common.overrides import override
-from pystate.core.api.state import AggregatingStateDescriptor, ReducingStateDescriptor
-from pystate.core.state.kinds.derived_states import no_accumulator, no_reduced_value, reduce_callable, refuse_none
+from pystate.core.state.kinds.derived_states import AccumulatingState
 from pystate.core.state.kinds.internal_state import InternalKvState
 from pystate.core.state.kinds.overlay import EpochBuffer
 from pystate.core.state.kinds.value_states import ImmutableValueState, OverlayValueState
 
 
-class Accumulators(ABC):
+class Accumulators:
     """The accumulators of one state.
 
     Args:
-        name: The state's name.
-        values: The state that holds them.
+        state: The state.
+        values: Holds its accumulators.
 
+    Attributes:
+        combine: See `AccumulatingState.combine`.
+        merge: See `AccumulatingState.merged`.
+        result: See `AccumulatingState.result`.
+        checked: Returns an accumulator in the stored form, or raises StateError.
     """
 
-    __slots__ = ("_checked", "_held", "_load", "_name", "_values")
+    __slots__ = ("_held", "_load", "_values", "checked", "combine", "merge", "result")
 
-    def __init__(self, name: str, values: OverlayValueState) -> None:
-        self._name = name
+    def __init__(self, state: AccumulatingState, values: OverlayValueState) -> None:
+        self.combine = state.combine
+        self.merge = state.merged
+        self.result = state.result
+        self.checked = values.checked
         self._values = values
         self._load = values.load
-        self._checked = values.checked
         self._held: dict[Hashable, Any] = values.overlay  # one dict for good; None if one was removed
 
     @staticmethod
     def of(handle: InternalKvState) -> Accumulators | None:
         """Return the accumulators of a state; None if it has none, or if they expire."""
-        descriptor, values = handle.descriptor, handle.overlay
-        if not isinstance(values, OverlayValueState):
-            return None
-        if isinstance(descriptor, ReducingStateDescriptor):
-            return _Reduced(descriptor.name, values, descriptor.reduce_function)
-        if isinstance(descriptor, AggregatingStateDescriptor):
-            return _Aggregated(descriptor.name, values, descriptor.agg_function)
+        state, values = handle.state, handle.overlay
+        if isinstance(state, AccumulatingState) and isinstance(values, OverlayValueState):
+            return Accumulators(state, values)
         return None
-
-    @abstractmethod
-    def combine(self, accumulator: Any, value: Any) -> Any:
-        """Return an accumulator with a value added.
-
-        Args:
-            accumulator: As it was; None for the first value.
-            value: To be added.
-
-        Raises:
-            StateError: A value isn't of the type, or is None.
-        """
-
-    @abstractmethod
-    def result(self, accumulator: Any) -> Any:
-        """Return the result of an accumulator."""
-
-    @abstractmethod
-    def merge(self, accumulator: Any, other: Any) -> Any:
-        """Merge two accumulators; either may be modified.
-
-        Raises:
-            StateError: The function returns None, or has no `merge`.
-        """
 
     def stand_behind(self, front: EpochBuffer) -> None:
         """Register an operator's buffer for accumulators of the running epoch in front of the state."""
@@ -97,14 +73,6 @@ class Accumulators(ABC):
             return self._load(address, key_group)
         return accumulator
 
-    def checked(self, accumulator: Any) -> Any:
-        """Return an accumulator in the stored form.
-
-        Raises:
-            StateError: It isn't of the type.
-        """
-        return self._checked(accumulator)
-
     def remove(self, address: Hashable, key_group: int) -> None:
         """Remove the accumulator of an address."""
         self._values.hold(address, key_group, None)
@@ -112,66 +80,3 @@ class Accumulators(ABC):
     def remove_new(self, address: Hashable) -> None:
         """Remove the accumulator of an address that isn't in any finished epoch."""
         self._values.let_go(address)
-
-
-class _Reduced(Accumulators):
-    """The accumulators of a `ReduceFunction`."""
-
-    __slots__ = ("_reduce",)
-
-    def __init__(self, name: str, values: OverlayValueState, function: Any) -> None:
-        super().__init__(name, values)
-        self._reduce = reduce_callable(function)
-
-    @override
-    def combine(self, accumulator: Any, value: Any) -> Any:
-        if value is None:
-            raise refuse_none(self._name)
-        value = self._checked(value)
-        return value if accumulator is None else self.merge(accumulator, value)
-
-    @override
-    def result(self, accumulator: Any) -> Any:
-        return accumulator
-
-    @override
-    def merge(self, accumulator: Any, other: Any) -> Any:
-        reduced = self._reduce(accumulator, other)
-        if reduced is accumulator:
-            return reduced
-        if reduced is None:
-            raise no_reduced_value(self._name)
-        return self._checked(reduced)
-
-
-class _Aggregated(Accumulators):
-    """The accumulators of an `AggregateFunction`."""
-
-    __slots__ = ("_add", "_create", "_merge", "_result")
-
-    def __init__(self, name: str, values: OverlayValueState, function: Any) -> None:
-        super().__init__(name, values)
-        self._create = function.create_accumulator
-        self._add = function.add
-        self._merge = getattr(function, "merge", None)
-        self._result = function.get_result
-
-    @override
-    def combine(self, accumulator: Any, value: Any) -> Any:
-        if value is None:
-            raise refuse_none(self._name)
-        after = self._add(value, self._create() if accumulator is None else accumulator)
-        if after is None:
-            raise no_accumulator(self._name, "add")
-        return after if after is accumulator else self._checked(after)
-
-    @override
-    def result(self, accumulator: Any) -> Any:
-        return self._result(accumulator)
-
-    @override
-    def merge(self, accumulator: Any, other: Any) -> Any:
-        merged = None if self._merge is None else self._merge(accumulator, other)
-        if merged is None:
-            raise no_accumulator(self._name, "merge")
-        return merged if merged is accumulator else self._checked(merged)

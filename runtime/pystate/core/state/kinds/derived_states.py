@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from pystate.common.errors import StateError
 from pystate.common.overrides import override
 from pystate.core.api.functions import ReduceFunction
-from pystate.core.api.state import AggregatingState, ReducingState, ValueState
+from pystate.core.api.state import AggregatingState, MergingState, ReducingState, ValueState
 from pystate.core.state.values.serializers import TypeSerializer
 
 
@@ -21,6 +22,9 @@ class TakingState(Protocol):
     def update(self, value: Any, /) -> None:
         """See `ValueState`."""
 
+    def put(self, value: Any, /) -> None:
+        """Set the current address's value, which is in the stored form."""
+
     def clear(self) -> None:
         """See `ValueState`."""
 
@@ -31,114 +35,65 @@ class TakingState(Protocol):
         """Remove the current address's value and return it; None if there is none, or it has expired."""
 
 
-def refuse_none(name: str) -> StateError:
-    """Return the error for adding None to a state."""
+def _none_added(name: str) -> StateError:
     message = f"None can't be added to state {name!r}."
     return StateError(message, hint="leave such elements out, or add what stands for them")
 
 
-def no_reduced_value(name: str) -> StateError:
-    """Return the error for a reduce function that returns None."""
-    message = f"The reduce function of state {name!r} returned None."
-    return StateError(message, hint="return what takes the place of both values")
-
-
-def no_accumulator(name: str, method: str) -> StateError:
-    """Return the error for a method of an aggregate function that returns None."""
+def _no_accumulator(name: str, method: str) -> StateError:
     message = f"The aggregate function of state {name!r} returned None from {method}()."
     return StateError(message, hint="return the accumulator, also where it is changed in place")
 
 
-class ValueReducingState(ReducingState[Any]):
-    """A reducing state over a value state.
-
-    Args:
-        name: The state's name.
-        values: The state of the reduced values.
-        checked: Returns a value in the stored form, or raises.
-        function: A `ReduceFunction`, or a function of two values.
-    """
-
-    __slots__ = ("_checked", "_name", "_read", "_reduce", "_update", "_values", "take")
-
-    def __init__(
-        self,
-        name: str,
-        values: TakingState,
-        checked: Callable[[Any], Any],
-        function: ReduceFunction | Callable[..., Any],
-    ) -> None:
-        self._name = name
-        self._values = values
-        self._read = values.value
-        self._update = values.update
-        self._checked = checked
-        self._reduce = reduce_callable(function)
-        self.take = values.take
-
-    @property
-    def stored(self) -> TakingState:
-        """The state of what snapshots hold of it."""
-        return self._values
-
-    def get(self) -> Any:
-        """Return the reduced value; None if nothing was added."""
-        return self._read()
-
-    @override
-    def add(self, value: Any) -> None:
-        if value is None:
-            raise refuse_none(self._name)
-        value = self._checked(value)
-        current = self._read()
-        if current is not None:
-            value = self._reduce(current, value)
-            if value is None:
-                raise no_reduced_value(self._name)
-        self._update(value)
-
-    def merge(self, taken: Sequence[Any]) -> None:
-        """Merge taken values into the current value."""
-        current = self.take()
-        for value in taken:
-            current = value if current is None else self._reduce(current, value)
-            if current is None:
-                raise no_reduced_value(self._name)
-        self._update(current)
-
-    @override
-    def clear(self) -> None:
-        self._values.clear()
+def _no_merge(name: str) -> StateError:
+    message = f"The aggregate function of state {name!r} has no merge()."
+    return StateError(message, hint="give it merge(acc_a, acc_b), as windows that merge need it")
 
 
-def reduce_callable(function: ReduceFunction | Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    """Return a `ReduceFunction`, or a similar object, as a function of two values."""
-    if isinstance(function, ReduceFunction) or not callable(function):
-        return function.reduce
-    return function
+class AccumulatingState(MergingState[Any, Any]):
+    """A state that puts added values together, over a value state of accumulators.
 
-
-class ValueAggregatingState(AggregatingState[Any, Any]):
-    """An aggregating state over a value state of accumulators.
+    `combine`, `merged` and `result` are the rule, without an address: operators with tables of accumulators use it, too.
 
     Args:
         name: The state's name.
         values: The state of the accumulators.
-        function: An `AggregateFunction`, or an object with its methods.
+        checked: Returns an accumulator in the stored form, or raises.
     """
 
-    __slots__ = ("_add", "_create", "_merge", "_name", "_read", "_result", "_update", "_values", "take")
+    __slots__ = ("_checked", "_name", "_put", "_read", "_values", "take")
 
-    def __init__(self, name: str, values: TakingState, function: Any) -> None:
+    def __init__(self, name: str, values: TakingState, checked: Callable[[Any], Any]) -> None:
         self._name = name
         self._values = values
         self._read = values.value
-        self._update = values.update
-        self._create = function.create_accumulator
-        self._add = function.add
-        self._result = function.get_result
-        self._merge: Callable[[Any, Any], Any] | None = getattr(function, "merge", None)
+        self._put = values.put
+        self._checked = checked
         self.take = values.take
+
+    @abstractmethod
+    def combine(self, accumulator: Any, value: Any, /) -> Any:
+        """Return an accumulator with a value added, in the stored form; it may be modified.
+
+        Args:
+            accumulator: As it was; None for the first value.
+            value: To be added.
+
+        Raises:
+            StateError: A value isn't of the type, or is None.
+        """
+
+    @abstractmethod
+    def merged(self, accumulator: Any, other: Any, /) -> Any:
+        """Merge two accumulators; either may be modified.
+
+        Raises:
+            StateError: The function returns None, or has no `merge`.
+        """
+
+    @abstractmethod
+    def result(self, accumulator: Any) -> Any:
+        """Return the result of an accumulator."""
 
     @property
     def stored(self) -> TakingState:
@@ -148,33 +103,121 @@ class ValueAggregatingState(AggregatingState[Any, Any]):
     def get(self) -> Any:
         """Return the result; None if nothing was added."""
         accumulator = self._read()
-        return None if accumulator is None else self._result(accumulator)
+        return None if accumulator is None else self.result(accumulator)
 
     @override
     def add(self, value: Any) -> None:
-        if value is None:
-            raise refuse_none(self._name)
-        accumulator = self._read()
-        accumulator = self._add(value, self._create() if accumulator is None else accumulator)
-        if accumulator is None:
-            raise no_accumulator(self._name, "add")
-        self._update(accumulator)
+        self._put(self.combine(self._read(), value))
 
     def merge(self, taken: Sequence[Any]) -> None:
         """Merge taken accumulators into the current one."""
-        if self._merge is None:
-            message = f"The aggregate function of state {self._name!r} has no merge()."
-            raise StateError(message, hint="give it merge(acc_a, acc_b), as windows that merge need it")
         current = self.take()
         for accumulator in taken:
-            current = accumulator if current is None else self._merge(current, accumulator)
-            if current is None:
-                raise no_accumulator(self._name, "merge")
-        self._update(current)
+            current = accumulator if current is None else self.merged(current, accumulator)
+        self._put(current)
 
+    @override
     def clear(self) -> None:
-        """Remove the current key's accumulator."""
         self._values.clear()
+
+
+class ValueReducingState(AccumulatingState, ReducingState[Any]):
+    """A reducing state: the reduced value is its own accumulator.
+
+    Args:
+        name: The state's name.
+        values: The state of the reduced values.
+        checked: See `AccumulatingState`.
+        function: A `ReduceFunction`, or a function of two values.
+    """
+
+    __slots__ = ("_reduce",)
+
+    def __init__(
+        self,
+        name: str,
+        values: TakingState,
+        checked: Callable[[Any], Any],
+        function: ReduceFunction | Callable[..., Any],
+    ) -> None:
+        super().__init__(name, values, checked)
+        self._reduce = reduce_callable(function)
+
+    @override
+    def combine(self, accumulator: Any, value: Any, /) -> Any:
+        if value is None:
+            raise _none_added(self._name)
+        value = self._checked(value)
+        if accumulator is None:
+            return value
+        reduced = self._reduce(accumulator, value)
+        if reduced is accumulator:
+            return reduced
+        if reduced is None:
+            message = f"The reduce function of state {self._name!r} returned None."
+            raise StateError(message, hint="return what takes the place of both values")
+        return self._checked(reduced)
+
+    merged = combine
+
+    @override
+    def result(self, accumulator: Any) -> Any:
+        return accumulator
+
+
+def reduce_callable(function: ReduceFunction | Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Return a `ReduceFunction`, or a similar object, as a function of two values."""
+    if isinstance(function, ReduceFunction) or not callable(function):
+        return function.reduce
+    return function
+
+
+class ValueAggregatingState(AccumulatingState, AggregatingState[Any, Any]):
+    """An aggregating state.
+
+    Args:
+        name: The state's name.
+        values: The state of the accumulators.
+        checked: See `AccumulatingState`.
+        function: An `AggregateFunction`, or an object with its methods.
+    """
+
+    __slots__ = ("_add", "_create", "_merge", "_result")
+
+    def __init__(self, name: str, values: TakingState, checked: Callable[[Any], Any], function: Any) -> None:
+        super().__init__(name, values, checked)
+        self._create = function.create_accumulator
+        self._add = function.add
+        self._result = function.get_result
+        self._merge: Callable[[Any, Any], Any] | None = getattr(function, "merge", None)
+
+    @override
+    def combine(self, accumulator: Any, value: Any, /) -> Any:
+        if value is None:
+            raise _none_added(self._name)
+        after = self._add(value, self._create() if accumulator is None else accumulator)
+        if after is None:
+            raise _no_accumulator(self._name, "add")
+        return after if after is accumulator else self._checked(after)
+
+    @override
+    def merged(self, accumulator: Any, other: Any, /) -> Any:
+        if self._merge is None:
+            raise _no_merge(self._name)
+        after = self._merge(accumulator, other)
+        if after is None:
+            raise _no_accumulator(self._name, "merge")
+        return after if after is accumulator else self._checked(after)
+
+    @override
+    def merge(self, taken: Sequence[Any]) -> None:
+        if self._merge is None:  # also where one of the windows has no accumulator yet, so that it doesn't hang on the data
+            raise _no_merge(self._name)
+        super().merge(taken)
+
+    @override
+    def result(self, accumulator: Any) -> Any:
+        return self._result(accumulator)
 
 
 class DefaultValueState(ValueState[Any]):

@@ -12,7 +12,7 @@ from pystate.core.state.keys.namespaces import NamespaceSerializer
 
 if TYPE_CHECKING:
     from pystate.common.key_groups import KeyGroupRange
-    from pystate.core.state.kinds.derived_states import ValueAggregatingState, ValueReducingState
+    from pystate.core.state.kinds.derived_states import AccumulatingState
     from pystate.core.state.kinds.list_states import OverlayListState
     from pystate.core.state.kinds.overlay import OverlayState
 
@@ -176,7 +176,7 @@ class InternalMergingState(InternalKvState):
             return
         to = internal(target)
         others = [source for source in dict.fromkeys(map(internal, sources)) if source != to]
-        merging: ValueReducingState | ValueAggregatingState | OverlayListState = self.state
+        merging: AccumulatingState | OverlayListState = self.state
         before = scope.namespace
         try:
             taken = []

@@ -64,8 +64,10 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @override
     def update(self, value: Any) -> None:
-        if value is not None:
-            value = self._checked(value)
+        self.put(None if value is None else self._checked(value))
+
+    def put(self, value: Any) -> None:
+        """Set the current key's value, which must have been checked; None removes."""
         key = self._context.active_key
         if key not in self._overlay:
             self._touch(key)
@@ -73,10 +75,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @override
     def clear(self) -> None:
-        key = self._context.active_key
-        if key not in self._overlay:
-            self._touch(key)
-        self._overlay[key] = None
+        self.put(None)
 
     def take(self) -> Any:
         """Remove the current key's value and return it; None if there is none."""

@@ -46,13 +46,16 @@ class TtlValueState(TtlPairsState[OverlayValueState], ValueState[Any]):
 
     @override
     def update(self, value: Any) -> None:
+        self.put(None if value is None else self._check_value(value))
+
+    def put(self, value: Any) -> None:
+        """Set the current key's value, which must have been checked; None removes."""
         self._accesses += 1
-        self._write(None if value is None else (self._clock(), self._check_value(value)))
+        self._write(None if value is None else (self._clock(), value))
 
     @override
     def clear(self) -> None:
-        self._accesses += 1
-        self._write(None)
+        self.put(None)
 
     def checked(self, value: Any) -> Any:
         """Return a value in the stored form.
