@@ -34,14 +34,14 @@ from pystate.common import Types
 from pystate.common.configuration.option_types import ANY_PORT
 from pystate.core.queryable.kv_state_location import KvStateLocation
 from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome
+from pystate.core.queryable.proxy.kv_state_client_proxy import KvStateClientProxy
+from pystate.core.queryable.proxy.proxy_security import ProxySecurity
+from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
+from pystate.core.queryable.server.kv_state_server import KvStateServer
 from pystate.core.state.base.committed_states import CommittedStates
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.queryable import Consistency, KvStateRequest, QueryableStateClient
-from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy
-from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
-from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 
 JOB, TOKEN, SECRET = "5" * 32, "the token of the benchmark", b"the secret of the benchmark, 32b"
 ROWS = 2_000

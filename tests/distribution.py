@@ -51,7 +51,7 @@ LONG = (
     "tests/cli/commands/test_wait.py",
     "tests/ops/jobmanager/test_crash_points.py",
     "tests/ops/jobmanager/test_embedded_jobs.py",
-    "tests/runtime/execution/queryable/test_kv_state_client_proxy.py",
+    "tests/core/queryable/proxy/test_kv_state_client_proxy.py",
     "tests/connectors/sql/test_sql_sink.py",
     "tests/ops/jobmanager/test_savepoint_disposal.py",
     "tests/fidelity/test_restarts.py",

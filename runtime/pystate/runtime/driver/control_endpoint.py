@@ -13,12 +13,12 @@ from pystate.common.files.job_files import read_job_file
 from pystate.common.files.regular_files import MAX_WORD_BYTES
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlServer
+from pystate.core.queryable.proxy.kv_state_client_proxy import not_running
 from pystate.core.snapshot.metadata import SavepointFormatType
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.driver.triggered_operations import TriggeredOperations
-from pystate.runtime.execution.queryable.kv_state_client_proxy import not_running
 from pystate.runtime.execution.status import JobStatusStore
 from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
 from pystate.runtime.job_folder.small_files import DriverAddressFile

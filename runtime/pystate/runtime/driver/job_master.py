@@ -18,6 +18,7 @@ from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.core.api.job_graph import StreamGraph
 from pystate.core.metrics.store import DriverMetrics
+from pystate.core.queryable.proxy.kv_state_client_proxy import KvStateClientProxy, not_queryable, start_proxy
 from pystate.core.snapshot.metadata import SavepointFormatType
 from pystate.core.snapshot.storage.local_copies import remove_local_copies
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
@@ -36,7 +37,6 @@ from pystate.runtime.execution.job_context import JobContext
 from pystate.runtime.execution.job_engine import JobEngine
 from pystate.runtime.execution.late_start import is_late_start
 from pystate.runtime.execution.outside_failures import as_failure, may_pass
-from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy, not_queryable, start_proxy
 from pystate.runtime.execution.restore import RestorePlan, starting_snapshot
 from pystate.runtime.execution.slots.resource_manager import ResourceManager
 from pystate.runtime.execution.status import JobStatusStore, failure_dict

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.files.home import JobDirectory
+from pystate.core.queryable.proxy.kv_state_locations import KvStateLocations
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
-from pystate.runtime.execution.queryable.kv_state_locations import KvStateLocations
 from pystate.runtime.execution.status import JobStatusStore
 from pystate.runtime.job_folder.driver_term import DriverTerm
 

@@ -29,7 +29,7 @@ from pystate.runtime.plan.task import JobEnvironment, TaskSpec
 from pystate.runtime.slot.garbage_collector import free_what_has_ended, leave_to_stay
 from pystate.runtime.slot.gateway import CoordinatorGateway
 from pystate.runtime.slot.metrics_reporter import SlotMetricsReporter
-from pystate.runtime.slot.queryable.queryable_slot import QueryableSlot
+from pystate.runtime.slot.queryable_slot import QueryableSlot
 from pystate.runtime.slot.slot_engine import SlotContext, SlotEngineFactory
 from pystate.runtime.slot.snapshots.local_backup import local_roots
 from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress

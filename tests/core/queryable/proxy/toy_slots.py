@@ -22,14 +22,14 @@ from pystate.core.queryable.kv_state_messages import (
     StateRead,
     StateVersion,
 )
+from pystate.core.queryable.proxy.kv_state_client_proxy import KvStateClientProxy
+from pystate.core.queryable.proxy.proxy_security import ProxySecurity
+from pystate.core.queryable.server.answer_room import AnswerRoom
+from pystate.core.queryable.server.kv_state_server import KvStateServer
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID, NamespaceSerializer
 from pystate.queryable.client import QueryableStateClient
-from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy
-from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
-from pystate.runtime.slot.queryable.answer_room import AnswerRoom
-from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 from tests.waiting import LONGEST_S
 
 JOB = "5" * 32

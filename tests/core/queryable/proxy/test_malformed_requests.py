@@ -21,9 +21,9 @@ from pystate.common.errors import PystateError
 from pystate.common.processes.control import ControlClient, connect
 from pystate.core.queryable.handshake import ClientHandshake, ProxyHandshake
 from pystate.core.queryable.kv_state_messages import MAX_REQUEST_BYTES
-from pystate.runtime.execution.queryable.client_connection import ClientConnection
-from tests.runtime.execution.queryable.test_kv_state_client_proxy import job_of_sums
-from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
+from pystate.core.queryable.proxy.client_connection import ClientConnection
+from tests.core.queryable.proxy.test_kv_state_client_proxy import job_of_sums
+from tests.core.queryable.proxy.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
 from tests.waiting import LONGEST_S, wait_until
 
 FEW, MANY = 3_000, 100_000

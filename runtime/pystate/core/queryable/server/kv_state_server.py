@@ -16,8 +16,8 @@ from pystate.core.queryable.kv_state_frames import pack_reply, unpack_request
 from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer, reads_from_plain
 from pystate.core.queryable.ports import next_free
 from pystate.core.queryable.rate_limiter import RateLimiter
-from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.runtime.slot.queryable.request_loop import RequestLoop
+from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
+from pystate.core.queryable.server.request_loop import RequestLoop
 
 _MOST_CALLERS = 512
 

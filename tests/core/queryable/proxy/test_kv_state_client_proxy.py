@@ -23,6 +23,8 @@ from pystate.core.api.state import (
     ValueStateDescriptor,
 )
 from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer, StateVersion
+from pystate.core.queryable.proxy.kv_state_client_proxy import KvStateClientProxy, start_proxy
+from pystate.core.queryable.proxy.proxy_security import ProxySecurity
 from pystate.core.queryable.query_errors import (
     AnswerTooLargeError,
     BadQueryError,
@@ -41,9 +43,7 @@ from pystate.core.queryable.query_errors import (
 from pystate.core.state.keys.namespaces import TIME_WINDOWS
 from pystate.queryable.client import QueryableStateClient
 from pystate.queryable.requests import KvStateRequest
-from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy, start_proxy
-from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
-from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, Gate, ToyJob, toy_client, toy_proxy
+from tests.core.queryable.proxy.toy_slots import JOB, TOKEN, Gate, ToyJob, toy_client, toy_proxy
 from tests.servers.certificate import certificate
 from tests.waiting import LONGEST_S, wait_until
 

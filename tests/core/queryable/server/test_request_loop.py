@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from pystate.runtime.slot.queryable.request_loop import OtherThreads, RequestLoop
+from pystate.core.queryable.server.request_loop import OtherThreads, RequestLoop
 from tests.waiting import LONGEST_S, wait_until
 
 HEAD = struct.Struct(">I")

@@ -9,9 +9,9 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.queryable_state_options import QueryableStateOptions
 from pystate.common.errors import StateDeclarationError
 from pystate.core.queryable.kv_state_location import key_of_reads
+from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
+from pystate.core.queryable.server.kv_state_server import KvStateServer
 from pystate.runtime.slot.gateway import CoordinatorGateway
-from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
 from pystate.runtime.slot.subtask import Subtask
 
 _DEFAULT_THREADS = 1

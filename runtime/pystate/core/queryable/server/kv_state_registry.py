@@ -9,11 +9,11 @@ from contextlib import ExitStack
 from pystate.common.errors import StateDeclarationError
 from pystate.common.time import current_time_ms
 from pystate.core.queryable.kv_state_messages import Consistency, QueryableState, QueryOutcome, StateAnswer, StateRead
+from pystate.core.queryable.server.answer_room import AnswerRoom
+from pystate.core.queryable.server.kv_state_entry import KvStateEntry, version_of
 from pystate.core.state.base.committed_states import CommittedStates, CommittedVersion
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.queryable_states import QueryableStateInfo
-from pystate.runtime.slot.queryable.answer_room import AnswerRoom
-from pystate.runtime.slot.queryable.kv_state_entry import KvStateEntry, version_of
 
 
 class KvStateRegistry:

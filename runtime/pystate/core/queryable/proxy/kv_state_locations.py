@@ -9,7 +9,7 @@ from typing import Any
 
 from pystate.core.queryable.kv_state_location import KvStateLocation, key_of_reads
 from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome
-from pystate.runtime.slot.queryable.kv_state_registry import same_name
+from pystate.core.queryable.server.kv_state_registry import same_name
 
 
 @dataclass(frozen=True)

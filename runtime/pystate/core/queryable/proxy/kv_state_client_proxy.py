@@ -26,11 +26,11 @@ from pystate.core.queryable.kv_state_messages import (
     reads_from_plain,
 )
 from pystate.core.queryable.ports import next_free
+from pystate.core.queryable.proxy.client_connection import ClientConnection, Hidden
+from pystate.core.queryable.proxy.proxy_security import ProxySecurity
+from pystate.core.queryable.proxy.read_router import Locations, ReadRouter
+from pystate.core.queryable.proxy.turns import Turns
 from pystate.core.queryable.rate_limiter import RateLimiter
-from pystate.runtime.execution.queryable.client_connection import ClientConnection, Hidden
-from pystate.runtime.execution.queryable.proxy_security import ProxySecurity
-from pystate.runtime.execution.queryable.read_router import Locations, ReadRouter
-from pystate.runtime.execution.queryable.turns import Turns
 
 DEFAULT_UNDER_WAY = 64
 _MOST_UNPROVEN = 128

@@ -10,6 +10,8 @@ import pytest
 from pystate.common import Types
 from pystate.common.time import Time
 from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, Consistency, QueryOutcome, StateAnswer, StateRead
+from pystate.core.queryable.server import kv_state_entry
+from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
 from pystate.datastream import (
     KeyedProcessFunction,
     ListStateDescriptor,
@@ -17,10 +19,8 @@ from pystate.datastream import (
     StateTtlConfig,
     ValueStateDescriptor,
 )
-from pystate.runtime.slot.queryable import kv_state_entry
-from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
+from tests.core.queryable.server.harness import QueriedSlot, queryable
 from tests.runtime.slot.harness import UID
-from tests.runtime.slot.queryable.harness import QueriedSlot, queryable
 
 BACKENDS = ["hashmap", "rocksdb"]
 LARGE = MAX_ANSWER_BYTES // 5

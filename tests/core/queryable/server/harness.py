@@ -8,10 +8,10 @@ from typing import Any
 from pystate.common import Types
 from pystate.common.key_groups import key_group_range
 from pystate.core.queryable.kv_state_messages import Consistency, QueryableState, StateAnswer, StateRead
+from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.datastream import KeyedProcessFunction, MapStateDescriptor, ValueStateDescriptor
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
-from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
 from tests.runtime.slot.harness import MAX_PARALLELISM, UID, SlotHarness
 
 ENABLED = {"queryable-state.enable": "true"}

@@ -13,12 +13,12 @@ from pystate.common.processes.control import ControlClient
 from pystate.core.queryable import slot_channel
 from pystate.core.queryable.kv_state_location import KvStateLocation, key_of_reads
 from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer
+from pystate.core.queryable.proxy.kv_state_client_proxy import KvStateClientProxy
 from pystate.core.queryable.query_errors import UnknownKeyOrNamespaceError
 from pystate.queryable.client import QueryableStateClient
 from pystate.queryable.requests import KvStateRequest
-from pystate.runtime.execution.queryable.kv_state_client_proxy import KvStateClientProxy
-from tests.runtime.execution.queryable.test_kv_state_client_proxy import asked, job_of_sums
-from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
+from tests.core.queryable.proxy.test_kv_state_client_proxy import asked, job_of_sums
+from tests.core.queryable.proxy.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
 from tests.waiting import LONGEST_S, wait_until
 
 

@@ -8,7 +8,7 @@ from pystate.common import Types
 from pystate.core.queryable.kv_state_messages import QueryOutcome, StateAnswer
 from pystate.datastream import ValueStateDescriptor
 from pystate.queryable import KvStateRequest, UnknownKeyOrNamespaceError, UnknownLocationError
-from tests.runtime.execution.queryable.toy_slots import JOB, ToyJob, toy_client, toy_proxy
+from tests.core.queryable.proxy.toy_slots import JOB, ToyJob, toy_client, toy_proxy
 from tests.waiting import LONGEST_S
 
 KEYS = [f"k{number}" for number in range(20)]

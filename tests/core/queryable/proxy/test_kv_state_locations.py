@@ -11,9 +11,9 @@ from pystate.common.errors import StateDeclarationError
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.queryable.kv_state_location import KvStateLocation
 from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome
+from pystate.core.queryable.proxy.kv_state_locations import KvStateLocations
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.runtime.execution.queryable.kv_state_locations import KvStateLocations
 
 MAX_PARALLELISM = 128
 

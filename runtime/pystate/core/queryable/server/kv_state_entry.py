@@ -12,12 +12,12 @@ from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import current_time_ms
 from pystate.core.api.state import StateKind
 from pystate.core.queryable.kv_state_messages import QueryableState, QueryOutcome, StateAnswer, StateRead, StateVersion
+from pystate.core.queryable.server.answer_room import AnswerRoom
 from pystate.core.state.base.committed_states import CommittedStates, CommittedVersion, VersionKey
 from pystate.core.state.base.queryable_states import ENTRY_BYTES, PageBound, QueryableStateInfo, StateView
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import split_namespace
 from pystate.core.state.ttl.ttl_serializer import TIME_BYTES, time_of_mark
-from pystate.runtime.slot.queryable.answer_room import AnswerRoom
 
 _NONE = -1
 _PLACE_BYTES = 8

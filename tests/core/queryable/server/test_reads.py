@@ -22,14 +22,14 @@ from pystate.core.queryable.kv_state_messages import (
     StateAnswer,
     StateRead,
 )
+from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
+from pystate.core.queryable.server.kv_state_server import KvStateServer
 from pystate.core.state.base import committed_states
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.datastream import KeyedProcessFunction, ListStateDescriptor, StateTtlConfig, ValueStateDescriptor
-from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
+from tests.core.queryable.server.harness import ENABLED, QueriedSlot, queryable, word_of
 from tests.runtime.slot.harness import MAX_PARALLELISM, SlotHarness
-from tests.runtime.slot.queryable.harness import ENABLED, QueriedSlot, queryable, word_of
 
 BACKENDS = ["hashmap", "rocksdb"]
 

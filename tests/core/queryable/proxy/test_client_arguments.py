@@ -9,10 +9,10 @@ import pytest
 import pystate.queryable
 from pystate.common import Types
 from pystate.common.errors import UsageError
+from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
+from pystate.core.queryable.server.kv_state_server import KvStateServer
 from pystate.queryable import BadQueryError, ProxyUnreachableError, QueryableStateClient
-from pystate.runtime.slot.queryable.kv_state_registry import KvStateRegistry
-from pystate.runtime.slot.queryable.kv_state_server import KvStateServer
-from tests.runtime.execution.queryable.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
+from tests.core.queryable.proxy.toy_slots import JOB, TOKEN, ToyJob, toy_client, toy_proxy
 from tests.waiting import LONGEST_S
 
 
