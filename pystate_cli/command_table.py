@@ -119,20 +119,24 @@ COMMANDS: dict[str, CommandEntry] = {
         "rescale", "rescale", summary="Give a running job another parallelism, and print the id it goes on with."
     ),
     "savepoint": CommandEntry(
-        "savepoint", "savepoint", summary="Take a savepoint of a running job and print its path; or delete one with -d."
+        "snapshots.savepoint",
+        "savepoint",
+        summary="Take a savepoint of a running job and print its path; or delete one with -d.",
     ),
     "savepoints": CommandEntry(
-        "savepoints.group", "savepoints", summary="Savepoints as versions of a job: list, compare, verify and delete them."
+        "snapshots.savepoints.group",
+        "savepoints",
+        summary="Savepoints as versions of a job: list, compare, verify and delete them.",
     ),
     "checkpoint": CommandEntry(
-        "checkpoint", "checkpoint", summary="Take a checkpoint of a running job now, and print its id."
+        "snapshots.checkpoint", "checkpoint", summary="Take a checkpoint of a running job now, and print its id."
     ),
     "checkpoints": CommandEntry(
-        "checkpoints",
+        "snapshots.checkpoints",
         "checkpoints",
         summary="Show the latest checkpoints and savepoints of a job, or one of them down to its subtasks.",
     ),
-    "state": CommandEntry("state_read", "state", summary="Look into the state of checkpoints and savepoints."),
+    "state": CommandEntry("snapshots.state_read", "state", summary="Look into the state of checkpoints and savepoints."),
     "query": CommandEntry(
         "query", "query", summary="Look into the state of a running job: a row for each value, list element or map entry."
     ),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
+from pystate_cli.views.snapshots.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
 
 WIDTH = 150
 

@@ -12,7 +12,7 @@ from pystate.common.text.json_text import json_text
 from pystate.core.queryable.query_errors import QueriesOverloadedError, UnknownKeyOrNamespaceError, UnknownLocationError
 from pystate.runtime.rest.query_messages import KvStateAnswer, KvStateVersion
 from pystate_cli.console.formats import known_epoch
-from pystate_cli.views.state_rows import write_table
+from pystate_cli.views.snapshots.state_rows import write_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

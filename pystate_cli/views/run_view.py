@@ -10,8 +10,8 @@ from pystate.runtime.rest.own_job_messages import RestoreProgress
 from pystate_cli.console.formats import known_epoch, printable
 from pystate_cli.sampling.run_sample import RunSample
 from pystate_cli.tables.facts import flowing
-from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
 from pystate_cli.views.job_list import STATE_STYLES
+from pystate_cli.views.snapshots.checkpoint_list import CHECKPOINTS, CheckpointRow, summary_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,9 +15,9 @@ from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.bars import magnitude, progress, sparkline
 from pystate_cli.tables.facts import flowing
 from pystate_cli.tables.fitted_table import shortened
-from pystate_cli.views.checkpoint_list import SHORT_KINDS, CheckpointRow, summary_line
 from pystate_cli.views.job_list import STATE_STYLES
 from pystate_cli.views.measured import STATUS_STYLES, status_marks
+from pystate_cli.views.snapshots.checkpoint_list import SHORT_KINDS, CheckpointRow, summary_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -17,19 +17,19 @@ from pystate.runtime.rest.own_job_messages import JobProgress
 from pystate_cli.console.json_keys import with_our_keys
 from pystate_cli.sampling.job_history import JobSample
 from pystate_cli.tables.table_spec import TableSpec, value_at
-from pystate_cli.views.checkpoint_details import OPERATORS, DetailsRow
-from pystate_cli.views.checkpoint_list import CHECKPOINTS
-from pystate_cli.views.checkpoint_summary import SUMMARY, SummaryRow
 from pystate_cli.views.failure_list import FAILURES, FailureRow
 from pystate_cli.views.job_list import JOBS
 from pystate_cli.views.metric_list import METRICS, MetricRow
-from pystate_cli.views.orphan_list import ORPHANS
 from pystate_cli.views.restore_fit import OPERATORS as RESTORED_OPERATORS
 from pystate_cli.views.restore_fit import SOURCES as RESTORED_SOURCES
-from pystate_cli.views.savepoint_changes import CHANGES, SOURCES, ChangeRow
-from pystate_cli.views.savepoint_details import STATES, TIMERS, StateRow, TimerRow
-from pystate_cli.views.savepoint_list import SAVEPOINTS, savepoint_rows
 from pystate_cli.views.setting_list import SETTINGS, SettingRow
+from pystate_cli.views.snapshots.checkpoint_details import OPERATORS, DetailsRow
+from pystate_cli.views.snapshots.checkpoint_list import CHECKPOINTS
+from pystate_cli.views.snapshots.checkpoint_summary import SUMMARY, SummaryRow
+from pystate_cli.views.snapshots.orphan_list import ORPHANS
+from pystate_cli.views.snapshots.savepoint_changes import CHANGES, SOURCES, ChangeRow
+from pystate_cli.views.snapshots.savepoint_details import STATES, TIMERS, StateRow, TimerRow
+from pystate_cli.views.snapshots.savepoint_list import SAVEPOINTS, savepoint_rows
 from pystate_cli.views.watch_lines import LOOKS, look_json
 from tests.cli.views.test_views import (
     HISTORY,

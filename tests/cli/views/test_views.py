@@ -17,18 +17,12 @@ from pystate.runtime.rest.checkpoint_messages import (
     TaskCheckpointStatisticsWithSubtaskDetails,
 )
 from pystate.runtime.rest.job_messages import JobDetails
-from pystate_cli.commands import checkpoints as checkpoints_command
+from pystate_cli.commands.snapshots import checkpoints as checkpoints_command
 from pystate_cli.console.console import Console
-from pystate_cli.views import (
-    checkpoint_details,
-    checkpoint_list,
-    checkpoint_summary,
-    job_lines,
-    job_list,
-    watch_view,
-)
-from pystate_cli.views.checkpoint_details import CheckpointDetails
-from pystate_cli.views.checkpoint_list import CheckpointRow
+from pystate_cli.views import job_lines, job_list, watch_view
+from pystate_cli.views.snapshots import checkpoint_details, checkpoint_list, checkpoint_summary
+from pystate_cli.views.snapshots.checkpoint_details import CheckpointDetails
+from pystate_cli.views.snapshots.checkpoint_list import CheckpointRow
 from tests.rest_messages import message
 
 NOW = int(datetime(2026, 11, 21, 12, 0, 0).astimezone().timestamp() * 1000)

@@ -12,7 +12,7 @@ from pystate_cli.tables.column import Column
 from pystate_cli.tables.fitted_table import shortened
 from pystate_cli.tables.kinds import COUNT, PHRASE, SIZE, TEXT, Kind, Look
 from pystate_cli.tables.table_spec import TableSpec
-from pystate_cli.views.savepoint_details import Inspection, kind_text
+from pystate_cli.views.snapshots.savepoint_details import Inspection, kind_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -15,7 +15,7 @@ from pystate.core.snapshot.reading.inspection import OperatorFigures, StateFigur
 from pystate.core.snapshot.storage.ownership import claim
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.difference import compare
-from pystate_cli.views.savepoint_changes import CHANGES, ChangeRow
+from pystate_cli.views.snapshots.savepoint_changes import CHANGES, ChangeRow
 from tests.cli.terminal import TerminalCommand
 from tests.cli.views.test_views import rendered
 from tests.core.snapshot.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
@@ -103,7 +103,7 @@ def test_a_parent_that_is_gone_is_said_so(history, pystate):
 def test_long_names_and_messages_do_not_break_the_tree(own_home):
     from pystate.ops.catalog.listing import find_snapshots
     from pystate.ops.catalog.tree import version_forest
-    from pystate_cli.views.savepoint_tree import plain_tree, tree
+    from pystate_cli.views.snapshots.savepoint_tree import plain_tree, tree
 
     write_savepoint(own_home, job_name="a\x1b[2J" + "n" * 200, message="m" * 200)
     forest = version_forest(find_snapshots([str(own_home)], checkpoints=False).snapshots)

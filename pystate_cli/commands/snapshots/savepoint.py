@@ -23,7 +23,7 @@ from pystate_cli.arguments.options import (
     checked_message,
 )
 from pystate_cli.arguments.snapshot_options import FormatOption, checked_format
-from pystate_cli.commands.savepoints.disposal import dispose
+from pystate_cli.commands.snapshots.savepoints.disposal import dispose
 from pystate_cli.running.triggered import (
     TriggerIdOption,
     WaitOption,

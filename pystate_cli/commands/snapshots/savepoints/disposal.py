@@ -16,7 +16,7 @@ from pystate_cli.arguments.savepoint_places import DirectoryArgument, SnapshotAr
 from pystate_cli.client.rest_client import NoJobManagerError
 from pystate_cli.running.waiting import await_operation
 from pystate_cli.session import Session
-from pystate_cli.views.orphan_list import ORPHANS
+from pystate_cli.views.snapshots.orphan_list import ORPHANS
 
 
 def dispose_savepoint(

@@ -13,8 +13,8 @@ from pystate_cli.arguments.savepoint_places import SnapshotArgument, find_snapsh
 from pystate_cli.console.console import Console
 from pystate_cli.console.formats import printable
 from pystate_cli.session import Session
-from pystate_cli.views.savepoint_changes import change_lines, change_parts, key_line
-from pystate_cli.views.savepoint_details import Inspection, details_parts, plain_details
+from pystate_cli.views.snapshots.savepoint_changes import change_lines, change_parts, key_line
+from pystate_cli.views.snapshots.savepoint_details import Inspection, details_parts, plain_details
 
 if TYPE_CHECKING:
     from pystate.core.snapshot.metadata import CheckpointMetadata

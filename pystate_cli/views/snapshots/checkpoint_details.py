@@ -21,8 +21,8 @@ from pystate_cli.tables.facts import flowing, labelled
 from pystate_cli.tables.fitted_table import shortened
 from pystate_cli.tables.kinds import INSTANT, MILLIS, TEXT, Look, moment_cell
 from pystate_cli.tables.table_spec import TableSpec
-from pystate_cli.views.checkpoint_list import CheckpointRow
 from pystate_cli.views.measured import MEASURED, STATUS_STYLES, Measured, measured_columns, status_marks
+from pystate_cli.views.snapshots.checkpoint_list import CheckpointRow
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from pystate_cli.commands.savepoints.contents import diff_savepoints, inspect_savepoint, verify_savepoint
-from pystate_cli.commands.savepoints.disposal import collect_garbage, dispose_savepoint
-from pystate_cli.commands.savepoints.listing import list_savepoints, savepoint_tree
+from pystate_cli.commands.snapshots.savepoints.contents import diff_savepoints, inspect_savepoint, verify_savepoint
+from pystate_cli.commands.snapshots.savepoints.disposal import collect_garbage, dispose_savepoint
+from pystate_cli.commands.snapshots.savepoints.listing import list_savepoints, savepoint_tree
 
 savepoints = typer.Typer(
     name="savepoints",

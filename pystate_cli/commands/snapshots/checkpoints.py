@@ -20,10 +20,10 @@ from pystate_cli.client.rest_client import RestClient
 from pystate_cli.console.console import Console
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.session import Session, job_state
-from pystate_cli.views.checkpoint_details import CheckpointDetails, details_view, header_line
-from pystate_cli.views.checkpoint_details import plain_lines as plain_details
-from pystate_cli.views.checkpoint_list import CHECKPOINTS, CheckpointRow, path_lines, summary_line, wait_lines
-from pystate_cli.views.checkpoint_summary import SUMMARY, summary_rows, summary_title
+from pystate_cli.views.snapshots.checkpoint_details import CheckpointDetails, details_view, header_line
+from pystate_cli.views.snapshots.checkpoint_details import plain_lines as plain_details
+from pystate_cli.views.snapshots.checkpoint_list import CHECKPOINTS, CheckpointRow, path_lines, summary_line, wait_lines
+from pystate_cli.views.snapshots.checkpoint_summary import SUMMARY, summary_rows, summary_title
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -9,8 +9,8 @@ import typer
 from pystate_cli.arguments.options import JsonOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import CheckpointsOption, DirectoryArgument, directories
 from pystate_cli.session import Session
-from pystate_cli.views.savepoint_list import damaged_lines, plain_lines, savepoint_rows, spec_for, summary_line
-from pystate_cli.views.savepoint_tree import plain_tree, tree
+from pystate_cli.views.snapshots.savepoint_list import damaged_lines, plain_lines, savepoint_rows, spec_for, summary_line
+from pystate_cli.views.snapshots.savepoint_tree import plain_tree, tree
 
 if TYPE_CHECKING:
     from pystate.ops.catalog.listing import Catalog

@@ -21,7 +21,7 @@ from pystate_cli.session import Session
 
 if TYPE_CHECKING:
     from pystate.core.snapshot.reading.snapshot_table import Selection
-    from pystate_cli.views.state_rows import Write
+    from pystate_cli.views.snapshots.state_rows import Write
 
 state = typer.Typer(name="state", help="Look into the state of checkpoints and savepoints.", no_args_is_help=True)
 
@@ -100,7 +100,7 @@ def _format(form: StateFormat | None, as_json: bool, output: Path | None) -> Sta
 
 def _write_text(selection: Selection, console: Console, output: Path | None, form: StateFormat, limit: int | None) -> int:
     from pystate.core.snapshot.reading.snapshot_table import SnapshotTable, state_table
-    from pystate_cli.views.state_rows import write_csv, write_json, write_table
+    from pystate_cli.views.snapshots.state_rows import write_csv, write_json, write_table
 
     table = state_table(selection)
     table = SnapshotTable(table.columns, islice(table.rows, limit))

@@ -12,7 +12,7 @@ from pystate_cli.tables.column import Column
 from pystate_cli.tables.facts import labelled
 from pystate_cli.tables.kinds import INSTANT, LIST, NUMBER, SIZE, TEXT
 from pystate_cli.tables.table_spec import TableSpec
-from pystate_cli.views.checkpoint_list import SHORT_KINDS
+from pystate_cli.views.snapshots.checkpoint_list import SHORT_KINDS
 
 if TYPE_CHECKING:
     from pystate.ops.catalog.listing import Catalog, DamagedSnapshot

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from rich.cells import cell_len
 
-from pystate_cli.views.state_rows import cell_text, write_table
+from pystate_cli.views.snapshots.state_rows import cell_text, write_table
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""What commands show of checkpoints and savepoints."""
