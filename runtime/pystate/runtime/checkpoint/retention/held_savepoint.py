@@ -9,12 +9,12 @@ everything before. It is in the job's `taskowned` directory until the job has en
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import asdict, dataclass
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.numbered_files import NumberedFiles
 from pystate.core.snapshot.plain import take_int, take_text
 from pystate.core.snapshot.small_file import SmallFile
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
@@ -29,7 +29,6 @@ _CONTENT = SmallFile(
     "go on with the pystate version that wrote it, or a newer one",
     most_bytes=1 << 20,
 )
-_FILE = re.compile(r"held-savepoint-(\d+)-[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,7 @@ class HeldSavepointStore:
 
     def __init__(self, location: SnapshotLocation) -> None:
         self._location = location
+        self._files = NumberedFiles(location, "held-savepoint")
 
     def write(self, held: HeldSavepoint) -> None:
         """Record a savepoint that is about to complete.
@@ -76,8 +76,7 @@ class HeldSavepointStore:
         Raises:
             SnapshotError: The storage failed.
         """
-        data = held.to_bytes()
-        self._location.write_state(f"held-savepoint-{held.checkpoint_id}", lambda file: file.write(data), 0)
+        self._files.write(held.checkpoint_id, held.to_bytes())
 
     def latest(self, job_id: str) -> CompletedCheckpoint | None:
         """Return the latest one that has completed; None if there is none.
@@ -86,7 +85,7 @@ class HeldSavepointStore:
             CorruptSnapshotError: A file, or the savepoint, is damaged.
             SnapshotError: The storage failed.
         """
-        for name, number in sorted(self._files(), key=lambda file: -file[1]):
+        for name, number in self._files.newest_first():
             held = HeldSavepoint.from_bytes(self._location.read_file(name))
             if held.checkpoint_id != number:
                 message = f"The note of savepoint {number} is that of savepoint {held.checkpoint_id}."
@@ -104,9 +103,4 @@ class HeldSavepointStore:
         Raises:
             SnapshotError: The storage failed.
         """
-        for name, _ in self._files():
-            self._location.remove(name)
-
-    def _files(self) -> list[tuple[str, int]]:
-        found = ((name, _FILE.fullmatch(name)) for name in self._location.file_names())
-        return [(name, int(match[1])) for name, match in found if match is not None]
+        self._files.clear()

@@ -10,12 +10,11 @@ before. The files lie in the job's `taskowned` directory, one per epoch that was
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import asdict, dataclass
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.core.snapshot.handles.handles import FileStateHandle
+from pystate.core.snapshot.numbered_files import NumberedFiles
 from pystate.core.snapshot.plain import as_map, take, take_int, take_optional_text, unsound
 from pystate.core.snapshot.small_file import SmallFile
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
@@ -29,7 +28,6 @@ _CONTENT = SmallFile(
     "the running epoch",
     "go on with the pystate version that wrote it, or a newer one",
 )
-_FILE = re.compile(r"epoch-(\d+)-[0-9a-f]+")
 
 
 @dataclass(frozen=True)
@@ -83,6 +81,7 @@ class RunningEpochStore:
 
     def __init__(self, location: SnapshotLocation) -> None:
         self._location = location
+        self._files = NumberedFiles(location, "epoch")
 
     def write(self, running: RunningEpoch) -> None:
         """Store the epoch that is about to run, in place of the previous one.
@@ -90,12 +89,7 @@ class RunningEpochStore:
         Raises:
             SnapshotError: The storage failed.
         """
-        data = running.to_bytes()
-        handle = self._location.write_state(f"epoch-{running.epoch}", lambda file: file.write(data), 0)
-        written = handle.path if isinstance(handle, FileStateHandle) else None
-        for name, _ in self._files():
-            if name != written:
-                self._location.remove(name)
+        self._files.clear(but=self._files.write(running.epoch, running.to_bytes()))
 
     def read(self) -> RunningEpoch | None:
         """Return the last epoch that was begun, or None.
@@ -104,10 +98,10 @@ class RunningEpochStore:
             CorruptSnapshotError: Its file is damaged.
             SnapshotError: The storage failed.
         """
-        files = self._files()
+        files = self._files.newest_first()
         if not files:
             return None
-        name, epoch = max(files, key=lambda file: file[1])
+        name, epoch = files[0]
         running = RunningEpoch.from_bytes(self._location.read_file(name))
         if running.epoch != epoch:
             message = f"The file of the running epoch is that of epoch {running.epoch}."
@@ -120,9 +114,4 @@ class RunningEpochStore:
         Raises:
             SnapshotError: The storage failed.
         """
-        for name, _ in self._files():
-            self._location.remove(name)
-
-    def _files(self) -> list[tuple[str, int]]:
-        found = ((name, _FILE.fullmatch(name)) for name in self._location.file_names())
-        return [(name, int(match[1])) for name, match in found if match is not None]
+        self._files.clear()
