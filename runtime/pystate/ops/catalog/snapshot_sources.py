@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from pystate.core.snapshot.metadata import CheckpointMetadata
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pystate.connectors.installed_connectors import connectors
+from pystate.connectors.operators.split_feed import ENUMERATOR, SPLITS
+from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState
+from pystate.core.snapshot.reading.state_rows import value_decoder
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.ops.catalog.split_positions import split_positions
+from pystate.core.state.operator.format import OperatorStateReader
 from pystate.runtime.engines.micro_batch.spark.source_progress import SourceProgress, source_progress, words
 
 
@@ -19,3 +25,49 @@ def snapshot_sources(location: SnapshotLocation, metadata: CheckpointMetadata) -
         found = source_progress(position, location.read_whole(position.files))
     in_slots = split_positions(location, metadata.operators)
     return found + [SourceProgress(uid, words(offset, {}), offset) for uid, offset in in_slots.items()]
+
+
+def split_positions(location: SnapshotLocation, operators: Iterable[OperatorState]) -> dict[str, str]:
+    """Return how far each source in slots was read whose splits a connector knows, by uid, as JSON.
+
+    Splits at their end are not included.
+
+    Args:
+        location: The snapshot's directory.
+        operators: The operators in its metadata.
+
+    Raises:
+        SnapshotError: A file is missing, or damaged.
+    """
+    found: dict[str, str] = {}
+    for operator in operators:
+        splits = list(_splits(location, operator))
+        for connector in connectors().values() if splits else ():
+            position = connector.position_of_splits(splits)
+            if position is not None:
+                found[operator.uid] = position
+                break
+    return found
+
+
+def _splits(location: SnapshotLocation, operator: OperatorState) -> Iterator[Any]:
+    """Yield the assigned and the unassigned splits."""
+    for _, subtask in sorted(operator.subtasks.items()):
+        for handle in subtask.operator_state:
+            if not {SPLITS, ENUMERATOR} & handle.states.keys():
+                continue
+            with location.open(handle.handle) as file:
+                reader = OperatorStateReader(file, location.uri)
+                yield from _values(reader, SPLITS)
+                for (state,) in _values(reader, ENUMERATOR):
+                    if isinstance(state, (list, tuple)) and len(state) == 2 and isinstance(state[1], (list, tuple)):
+                        yield from state[1]
+
+
+def _values(reader: OperatorStateReader, name: str) -> Iterator[Any]:
+    info = reader.states.get(name)
+    if info is not None:
+        _, decode = value_decoder(info.serializer, None, info.name)
+        for (data,) in reader.entries(info.name, 0, info.entries):
+            if data is not None:
+                yield decode(data)

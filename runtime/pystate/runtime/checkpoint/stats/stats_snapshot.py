@@ -16,7 +16,7 @@ class CheckpointStatsSnapshot:
     """The statistics of a job's checkpoints.
 
     Attributes:
-        summaries: By the names in `SUMMARIZED`.
+        summaries: By the names of the fields of `CheckpointsSummary`.
         latest: The last one that is `completed`, a completed `savepoint`, `failed`; None if there is none.
         history: The last checkpoints, the newest first.
     """

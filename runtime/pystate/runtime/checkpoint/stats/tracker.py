@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.bounded_dict import BoundedDict
@@ -21,17 +21,20 @@ from pystate.runtime.checkpoint.stats.checkpoint_stats import (
     RestoredCheckpointStats,
     TaskStateStats,
 )
-from pystate.runtime.checkpoint.stats.figures import SUMMARIZED, summarized
 from pystate.runtime.checkpoint.stats.samples import checkpoint_samples, subtask_samples
 from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot, KeptStatistics
 from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
+from pystate.runtime.rest.checkpoint_messages import CheckpointsSummary
 
 if TYPE_CHECKING:
     from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
     from pystate.runtime.checkpoint.pending_checkpoint import PendingCheckpoint
 
 _LATEST = ("completed", "savepoint", "failed")
+
+_SUMMARIZED = tuple(one.name for one in fields(CheckpointsSummary))
+"""The values that are summarized over all completed checkpoints."""
 
 
 class CheckpointStatsTracker:
@@ -51,7 +54,7 @@ class CheckpointStatsTracker:
         self._latest: dict[str, CheckpointStats | None] = dict.fromkeys(_LATEST)
         self._restored: RestoredCheckpointStats | None = None
         self._counts = CheckpointStatsCounts()
-        self._summaries = {name: StatsSummary() for name in SUMMARIZED}
+        self._summaries = {name: StatsSummary() for name in _SUMMARIZED}
 
     # -- taking note
 
@@ -120,7 +123,7 @@ class CheckpointStatsTracker:
             done = replace(stats.completed(), epoch=completed.epoch, path=completed.path)
             self._count(completed=1)
             self._ended(done, "savepoint" if done.is_savepoint else "completed")
-            for name, value in summarized(done).items():
+            for name, value in _summarized(done).items():
                 if value is not None:
                     self._summaries[name].add(value)
 
@@ -276,7 +279,7 @@ class CheckpointStatsTracker:
         kept = KeptStatistics.from_plain(plain)
         tracker = cls(history_size, clock)
         tracker._counts = kept.counts
-        tracker._summaries = {name: take(kept.summaries, name) for name in SUMMARIZED}
+        tracker._summaries = {name: take(kept.summaries, name) for name in _SUMMARIZED}
         known = {stats.checkpoint_id: stats for stats in kept.checkpoints}
         for kind in _LATEST:
             number = take(kept.latest, kind)
@@ -292,3 +295,10 @@ def _of(known: dict[int, CheckpointStats], checkpoint_id: int) -> CheckpointStat
     if checkpoint_id not in known:
         raise unsound(what=f"checkpoint {checkpoint_id} is named and not there")
     return known[checkpoint_id]
+
+
+def _summarized(stats: CheckpointStats) -> dict[str, int | None]:
+    """Return the values that a completed checkpoint adds to the summary; None adds nothing."""
+    found = stats.figures
+    values = {name: getattr(found, name) for name in _SUMMARIZED}
+    return {**values, "end_to_end_duration": max(0, found.end_to_end_duration)}

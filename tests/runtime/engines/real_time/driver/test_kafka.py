@@ -13,7 +13,7 @@ from pystate.common.job_status import JobStatus
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.kafka.offsets import partition_offsets
 from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
-from pystate.ops.catalog.split_positions import split_positions
+from pystate.ops.catalog.snapshot_sources import split_positions
 from pystate.runtime.execution.restore import load_snapshot
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob
 from tests.runtime.engines.real_time.driver.kafka_programs import EARLIEST, LATEST, builder, counting, firing, printing
