@@ -37,3 +37,24 @@ class ChainTime:
         self.quiesced = False
         self.timestamp: int | None = None
         self.watermark = MIN_WATERMARK
+
+
+class ChainTimeReader:
+    """The base of what tells functions the time of their chain.
+
+    Args:
+        time: The chain's time.
+        watermark: Returns the event time; None for that of the chain.
+    """
+
+    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
+        self._time = time
+        self._watermark = watermark
+
+    def current_processing_time(self) -> int:
+        """Return the current processing time."""
+        return self._time.clock()
+
+    def current_watermark(self) -> int:
+        """Return the current watermark."""
+        return self._time.watermark if self._watermark is None else self._watermark()

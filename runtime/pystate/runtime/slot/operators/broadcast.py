@@ -15,7 +15,7 @@ from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.operator.broadcast_state import ReadOnlyBroadcastView
 from pystate.runtime.plan.chain import has_on_timer
-from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.event_time.chain_time import ChainTime, ChainTimeReader
 from pystate.runtime.slot.operators.keyed import FiredTimer, UserTimers, timer_handler
 from pystate.runtime.slot.operators.one_input import callables, process_handler
 from pystate.runtime.slot.operators.operator import Operator
@@ -56,23 +56,12 @@ def _alike(declared: MapStateDescriptor, asked: MapStateDescriptor) -> bool:
     return declared == asked and declared.key_type_info == asked.key_type_info
 
 
-class _TimeContext(KeyedBroadcastProcessFunction.BaseContext):
+class _TimeContext(ChainTimeReader, KeyedBroadcastProcessFunction.BaseContext):
     """The time methods common to the contexts of both sides."""
-
-    def __init__(self, time: ChainTime) -> None:
-        self._time = time
 
     def timestamp(self) -> int | None:
         """Return the timestamp of the element."""
         return self._time.timestamp
-
-    def current_processing_time(self) -> int:
-        """Return the current processing time."""
-        return self._time.clock()
-
-    def current_watermark(self) -> int:
-        """Return the current watermark."""
-        return self._time.watermark
 
 
 class DataSideContext(_TimeContext, KeyedBroadcastProcessFunction.ReadOnlyContext):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from pystate.common.overrides import override
@@ -10,31 +10,14 @@ from pystate.common.type_info import TypeInformation
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.core.api.functions import SinkFunction
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.event_time.chain_time import ChainTimeReader
 from pystate.runtime.slot.operators.one_input import callables
 from pystate.runtime.slot.operators.operator import Operator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
 
 
-class SinkContext(SinkFunction.Context):
-    """The context of `SinkFunction.invoke`.
-
-    Args:
-        time: The chain's time.
-        watermark: Returns the event time; None for that of the chain.
-    """
-
-    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
-        self._time = time
-        self._watermark = watermark
-
-    def current_processing_time(self) -> int:
-        """Return the current processing time."""
-        return self._time.clock()
-
-    def current_watermark(self) -> int:
-        """Return the current watermark."""
-        return self._time.watermark if self._watermark is None else self._watermark()
+class SinkContext(ChainTimeReader, SinkFunction.Context):
+    """The context of `SinkFunction.invoke`."""
 
     def timestamp(self) -> int | None:
         """Return the timestamp of the element."""

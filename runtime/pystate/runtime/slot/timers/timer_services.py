@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NoReturn
 
 from pystate.common.errors import StateError
 from pystate.core.api.timer_service import TimerService
-from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.event_time.chain_time import ChainTimeReader
 from pystate.runtime.slot.timers.internal_timer_service import InternalTimerService
 
 USER_TIMERS = "user-timers"
@@ -49,25 +48,8 @@ class SimpleTimerService(TimerService):
         self._service.delete_event_time_timer(None, timestamp)
 
 
-class UnkeyedTimerService(TimerService):
-    """Provides the time for non-keyed streams; timers are rejected, as in Flink.
-
-    Args:
-        time: The chain's time.
-        watermark: Returns the event time; None for that of the chain.
-    """
-
-    def __init__(self, time: ChainTime, watermark: Callable[[], int] | None = None) -> None:
-        self._time = time
-        self._watermark = watermark
-
-    def current_processing_time(self) -> int:
-        """Return the current processing time."""
-        return self._time.clock()
-
-    def current_watermark(self) -> int:
-        """Return the current watermark."""
-        return self._time.watermark if self._watermark is None else self._watermark()
+class UnkeyedTimerService(ChainTimeReader, TimerService):
+    """Provides the time for non-keyed streams; timers are rejected, as in Flink."""
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Reject the timer."""
