@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 
+import msgpack
 import pytest
 
 from pystate.common.errors import UsageError
 from pystate.runtime.job_folder.failing_record import (
     FailingRecord,
     FailingRecordError,
+    RecordOutcome,
     keep_failing_record,
     kept_failing_records,
     read_failing_record,
@@ -133,6 +136,30 @@ def test_a_large_epoch_is_cut_at_its_beginning(subtask):
     assert len(data) < 5000
 
 
+def test_a_batch_that_is_too_large_alone_is_told_instead_of_kept(subtask, job, tmp_path):
+    subtask._chain._failing._most_bytes = 100
+    data = failed(subtask, ("a", 1), ("a", 0))
+
+    record = FailingRecord.from_bytes(data, "here")
+    assert (record.outcome, record.batches, record.whole) == (RecordOutcome.TOO_LARGE, [], False)
+    assert record.size > 100
+    path = keep_failing_record(tmp_path, data, 5)
+    with pytest.raises(UsageError) as raised:
+        replay(request_of(job, failure=str(path), json=True, operator=None, record=None))
+    assert raised.value.message == (
+        "ZeroDivisionError: integer division or modulo by zero, in 'means'. There is nothing to replay: the rows that came "
+        f"with it take {record.size:,} bytes, which is more than pystate.debug.failing-record-size."
+    )
+
+
+def test_files_of_before_there_were_outcomes_are_read(tmp_path):
+    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
+    plain = {name: value for name, value in dataclasses.asdict(record).items() if name not in ("outcome", "size")}
+    body = msgpack.packb(plain)
+    data = record.to_bytes()[:6] + hashlib.sha256(body).digest() + body
+    assert FailingRecord.from_bytes(data, "here") == record
+
+
 def test_only_the_latest_are_kept_in_private_files(tmp_path):
     record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
     for _ in range(4):
@@ -161,5 +188,5 @@ def test_all_fields_are_in_the_file():
     names = {field.name for field in dataclasses.fields(FailingRecord)}
     assert names == {
         "uid", "operator", "subtask", "parallelism", "max_parallelism", "attempt", "time_ms", "error", "key", "state",
-        "batches", "whole",
+        "batches", "whole", "outcome", "size",
     }  # fmt: skip

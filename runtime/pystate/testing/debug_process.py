@@ -21,13 +21,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
+from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import read_json
 from pystate.common.processes.standard_streams import reader_is_gone, run_for_readers
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
 from pystate.runtime.driver.program.submitted_program import submitted_configuration
-from pystate.runtime.job_folder.failing_record import FailingRecord, read_failing_record
+from pystate.runtime.job_folder.failing_record import FailingRecord, RecordOutcome, read_failing_record
 from pystate.runtime.plan.chain import function_object
 from pystate.testing.program_harness import Program, ProgramHarness
 
@@ -89,7 +90,12 @@ def replay(request: dict[str, Any]) -> int:
     program = Program(Path(request["job_file"]), list(request["arguments"]), configuration)
     answer = _Answer(as_json=request["json"])
     if request["failure"] is not None:
-        failed = FailedRecords(program, read_failing_record(Path(request["failure"])), request["savepoint_path"])
+        kept = read_failing_record(Path(request["failure"]))
+        if kept.outcome is RecordOutcome.TOO_LARGE:
+            message = f"{kept.error}, in {kept.operator!r}. There is nothing to replay: {kept.not_kept}"
+            hint = f"start the job with a larger {PystateOptions.FAILING_RECORD_SIZE.key}, or give a record with --record"
+            raise UsageError(message, where=request["failure"], hint=hint)
+        failed = FailedRecords(program, kept, request["savepoint_path"])
         element, timestamp, number = failed.at_fault(answer)
         harness = failed.harness_before()
         # so a test may be written of it

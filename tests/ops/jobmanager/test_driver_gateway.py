@@ -63,6 +63,24 @@ def test_a_driver_of_another_protocol_is_refused_in_a_sentence_and_not_asked(dir
     assert asked == []
 
 
+def test_a_cancel_of_a_job_whose_driver_cannot_be_told_is_refused_and_the_job_goes_on(manager):
+    job = manager.submit()
+    manager.wait_for(job, "RUNNING")
+    place = manager.home.job(job).driver
+    address = read_json(place)
+    write_json(place, {**address, "protocol": 9, "pystate_version": "9.0.0"})
+
+    status, answer = manager.request("PATCH", f"/jobs/{job}?mode=cancel")
+
+    assert (status, answer["pystate"]["class"]) == (503, "DriverProtocolError")
+    assert "speaks protocol 9 with job managers" in answer["pystate"]["message"]
+    assert manager.state(job) == "RUNNING"
+    assert not read_json(manager.home.job(job).path / "record.json")["cancel_requested"], "nor is it cancelled later"
+    write_json(place, address)
+    assert manager.request("PATCH", f"/jobs/{job}?mode=cancel")[0] == 202
+    manager.wait_for(job, "CANCELED")
+
+
 def test_a_driver_of_a_version_that_did_not_say_its_protocol_speaks_the_first(directory):
     listen(directory, lambda request: request)
 

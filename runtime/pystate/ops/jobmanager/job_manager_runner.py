@@ -255,6 +255,7 @@ class JobManagerRunner:
 
         Raises:
             JobTerminatedError: It has FINISHED or FAILED.
+            DriverProtocolError: Its driver can't be told, now and later; it goes on.
         """
         state = self._status.current().state
         if state is JobStatus.CANCELED:
@@ -262,6 +263,7 @@ class JobManagerRunner:
         if state.is_terminal:
             message = f"Job cancellation failed because the job has already reached another terminal state ({state.value})."
             raise JobTerminatedError(message)
+        self._gateway.check_protocol()
         with self._lock:
             if self._record.current.cancel_requested:
                 return

@@ -31,6 +31,7 @@ from pystate.core.state.base.loader import check_state_backend
 from pystate.core.state.base.state_schema import StateSchema, resolve_migration
 from pystate.runtime.checkpoint.settings.checkpoint_notices import checkpoint_notices
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
+from pystate.runtime.driver.program.after_execute import what_follows
 from pystate.runtime.driver.program.code_fingerprint import own_files
 from pystate.runtime.driver.program.early_check import program_refusals
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
@@ -83,6 +84,9 @@ class CheckExecutor(GraphExecutor):
     def take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> None:
         """Look at the graph."""
         self.name = job_name
+        follows = what_follows()
+        if follows is not None:
+            self._note("program", "What follows the program's execute() is not looked at.", follows)
         with self._finding("configuration"):
             configuration = in_execution_mode(graph, configuration)
         uids, refusals = graph.uids_and_refusals(auto=bool(configuration.get(PipelineOptions.AUTO_GENERATE_UIDS)))

@@ -36,7 +36,7 @@ from pystate.runtime.execution.job_engine import JobEngine
 from pystate.runtime.execution.restore import RestorePlan
 from pystate.runtime.execution.slots.resource_manager import ResourceManager
 from pystate.runtime.execution.status import failure_dict
-from pystate.runtime.job_folder.failing_record import keep_failing_record
+from pystate.runtime.job_folder.failing_record import FailingRecord, RecordOutcome, keep_failing_record
 from pystate.runtime.job_folder.failure_history import bounded_trace
 from pystate.runtime.plan.end_of_input import commits
 from pystate.runtime.plan.job_plan import JobPlan
@@ -147,10 +147,14 @@ class Scheduler:
         if end.record is None:
             return
         try:
-            most = self._job.configuration.get(PystateOptions.KEEP_FAILING_RECORDS)
-            path = keep_failing_record(self._job.directory.path, end.record, most)
+            get = self._job.configuration.get
+            path = keep_failing_record(self._job.directory.path, end.record, get(PystateOptions.KEEP_FAILING_RECORDS))
         except OSError as error:
             self._say(f"The record at which the job failed can't be kept: {error}.")
+            return
+        record = FailingRecord.from_bytes(end.record, str(path))
+        if record.outcome is RecordOutcome.TOO_LARGE:
+            self._say(f"The record at which the job failed is not kept: {record.not_kept}")
         else:
             self._say(f"The record at which the job failed is kept: pystate debug {self._job.job_id} {path.stem}")
 

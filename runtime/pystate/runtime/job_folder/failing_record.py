@@ -10,10 +10,12 @@ import contextlib
 import hashlib
 import os
 from dataclasses import asdict, dataclass, fields
+from enum import Enum
 from pathlib import Path
 
 import msgpack
 
+from pystate.common.configuration.options import PystateOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.job_files import replace_file
 
@@ -24,6 +26,13 @@ _FOLDER, _SUFFIX = "failing-records", ".record"
 
 class FailingRecordError(PystateError):
     """A kept record is damaged, or of a version that isn't known here."""
+
+
+class RecordOutcome(str, Enum):
+    """Whether the rows of a record at which a function has failed were kept."""
+
+    KEPT = "kept"
+    TOO_LARGE = "too-large"  # more than pystate.debug.failing-record-size, even the last batch alone
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,8 @@ class FailingRecord:
         batches: (number of the input, rows of Arrow's IPC stream): the epoch's rows of the key, the failing one among the
             last ones. Without a key all rows of the epoch.
         whole: Whether `batches` has all of them: larger epochs are cut at their beginning.
+        outcome: Whether there are any; older files have only such.
+        size: How many bytes the last batch takes, in which the failing record is.
     """
 
     uid: str
@@ -58,6 +69,14 @@ class FailingRecord:
     state: bytes | None
     batches: list[tuple[int, bytes]]
     whole: bool
+    outcome: RecordOutcome = RecordOutcome.KEPT
+    size: int = 0
+
+    @property
+    def not_kept(self) -> str:
+        """The sentence that says why there are no rows."""
+        limit = PystateOptions.FAILING_RECORD_SIZE.key
+        return f"the rows that came with it take {self.size:,} bytes, which is more than {limit}."
 
     def to_bytes(self) -> bytes:
         """Return the content of the file."""
@@ -80,8 +99,10 @@ class FailingRecord:
             message = "The kept record is damaged."
             raise FailingRecordError(message, where=where)
         plain = msgpack.unpackb(body)
-        known = {field.name: plain[field.name] for field in fields(FailingRecord)}
-        return FailingRecord(**{**known, "batches": [(number, rows) for number, rows in known["batches"]]})
+        known = {field.name: plain[field.name] for field in fields(FailingRecord) if field.name in plain}
+        known["batches"] = [(number, rows) for number, rows in known["batches"]]
+        known["outcome"] = RecordOutcome(known.get("outcome", RecordOutcome.KEPT))
+        return FailingRecord(**known)
 
 
 def keep_failing_record(job_folder: Path, data: bytes, most: int) -> Path:

@@ -20,12 +20,15 @@ from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.key_context import NO_KEY
 from pystate.core.state.keys.keys import KeyCodec
-from pystate.runtime.job_folder.failing_record import FailingRecord
+from pystate.runtime.job_folder.failing_record import FailingRecord, RecordOutcome
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
 
 
 class FailingRecords:
     """The rows of the running epoch of one subtask.
+
+    Which row of the last batch a function was called with is found by the replay; so a last batch that is too large isn't
+    kept in part.
 
     Args:
         task: The task.
@@ -87,8 +90,9 @@ class FailingRecords:
         while len(rows) > 1 and sum(len(data) for _, data in rows) > self._most_bytes:
             del rows[0]
             self._whole = False
-        if sum(len(data) for _, data in rows) > self._most_bytes:
-            return
+        size = len(rows[-1][1])
+        if size > self._most_bytes:
+            rows, self._whole = [], False
         head, task = self._task.head, self._task
         self.found = FailingRecord(
             uid=head.uid,
@@ -103,6 +107,8 @@ class FailingRecords:
             state=None if key is NO_KEY else self._state(key),
             batches=rows,
             whole=self._whole,
+            outcome=RecordOutcome.KEPT if rows else RecordOutcome.TOO_LARGE,
+            size=size,
         ).to_bytes()
 
     def _external(self, key: Hashable) -> Any:

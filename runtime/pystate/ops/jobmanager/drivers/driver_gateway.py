@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
@@ -94,6 +95,19 @@ class DriverGateway:
                 return True
         return False
 
+    def check_protocol(self) -> None:
+        """Check that the driver, if there is one and it has said where it listens, can be talked to at all.
+
+        Raises:
+            DriverProtocolError: It speaks another protocol.
+        """
+        if self.has_no_driver:
+            return
+        with contextlib.suppress(OSError, OddFileError, DamagedFileError):  # whoever calls it is told
+            address = DriverAddressFile.read_from(self._directory.driver)
+            if address is not None:
+                _check_protocol(address, self._directory)
+
     def call(self, op: str, *, timeout: float | None = None, **arguments: Any) -> Any:
         """Call the driver's control endpoint.
 
@@ -145,8 +159,7 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
     if address is None:
         message = "The job's driver is still starting."
         raise DriverUnreachableError(message, where=str(directory.log), hint="try again in a moment")
-    if address.protocol not in KNOWN_DRIVER_PROTOCOLS:
-        raise _other_protocol(address, directory)
+    _check_protocol(address, directory)
     try:
         connection = connect((address.host, address.port), secret, timeout=timeout)
     except (ControlError, OSError) as error:
@@ -165,7 +178,9 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
     raise error_from_dict(reply["error"])
 
 
-def _other_protocol(address: DriverAddressFile, directory: JobDirectory) -> DriverProtocolError:
+def _check_protocol(address: DriverAddressFile, directory: JobDirectory) -> None:
+    if address.protocol in KNOWN_DRIVER_PROTOCOLS:
+        return
     known = " or ".join(map(str, KNOWN_DRIVER_PROTOCOLS))
     its = "a version of pystate" if address.pystate_version is None else f"pystate {address.pystate_version}"
     message = (
@@ -175,4 +190,4 @@ def _other_protocol(address: DriverAddressFile, directory: JobDirectory) -> Driv
     hint = (
         "end this job manager, let one of the driver's version stop the job, and resume it from its savepoint with this one"
     )
-    return DriverProtocolError(message, where=f"job {directory.path.name}", hint=hint)
+    raise DriverProtocolError(message, where=f"job {directory.path.name}", hint=hint)

@@ -124,7 +124,7 @@ ROUTES = (
     RestRoute("GET", "/jobs", _jobs, "The ids and states of all jobs.", JobIdsWithStatusOverview),
     RestRoute("GET", "/jobs/overview", _jobs_overview, "All jobs, with times and tasks.", MultipleJobsDetails),
     RestRoute("GET", _PATH, _job, "A job with its operators and its plan.", JobDetailsInfo, asks_driver=True),
-    RestRoute("PATCH", _PATH, _cancel, "Cancel a job.", EmptyResponseBody, status=202, query=(_MODE,), refusals=(409,)),
+    RestRoute("PATCH", _PATH, _cancel, "Cancel a job.", EmptyResponseBody, status=202, query=(_MODE,), refusals=(409, 503)),
     RestRoute("GET", f"{_PATH}/status", _status, "The state of a job.", JobStatusInfo),
     RestRoute("GET", f"{_PATH}/plan", _plan, "Which operator feeds which.", JobPlanInfo),
     RestRoute("GET", f"{_PATH}/config", _config, "What a job was submitted with, secrets hidden.", JobConfigInfo),

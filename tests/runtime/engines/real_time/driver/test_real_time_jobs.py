@@ -78,6 +78,15 @@ def test_the_records_at_which_it_fails_are_kept_where_that_is_asked_for(job, tmp
     assert record.whole
 
 
+def test_a_record_that_is_too_large_to_be_kept_is_told(job):
+    options = {"pystate.debug.keep-failing-records": "2", "pystate.debug.failing-record-size": "1 kb"}
+    one = job("a", divides, **options, **{"restart-strategy.type": "none"})
+    with pytest.raises(PystateError, match="ZeroDivisionError"):
+        one.end()
+    said = [line for line in one.said if line.startswith("The record at which the job failed is not kept: ")]
+    assert [line.endswith("which is more than pystate.debug.failing-record-size.") for line in said] == [True]
+
+
 def test_a_job_that_is_given_up_in_front_of_its_last_restart_says_why(job):
     options = {"restart-strategy.fixed-delay.attempts": "100", "pipeline.auto-generate-uids": "true"}
     one = job("a", always_fails, **options)
