@@ -354,6 +354,11 @@ class Source(ABC, Generic[T, SplitT]):
         """Where the source starts in a job without a snapshot."""
         return StartsAt.THE_BEGINNING
 
+    @property
+    def scarce_splits(self) -> str | None:
+        """What its splits are called, if it is unbounded and subtasks without any are usual; None otherwise."""
+        return None
+
     def check_start(self) -> None:  # noqa: B027 - optional hook
         """Check, before the first attempt of a job, that the source can be read.
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pystate.common import Types
+from pystate.common import Duration, Types, WatermarkStrategy
+from pystate.connectors.file_system.split_file_source import SplitFileSource
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.core.api.job_graph import OwnSourceTransformation
@@ -12,6 +13,7 @@ from pystate.runtime.plan.event_time import own_source_channel
 from pystate.runtime.plan.task_output import Routing
 from tests.connectors.own_sources import Counter
 from tests.runtime.plan.programs import ROWS, keyed, mapped, planned, printed, process, source, united
+from tests.runtime.plan.test_event_time import timed
 
 LONG = Types.LONG()
 
@@ -81,3 +83,32 @@ def test_one_that_nobody_reads_runs_nowhere():
     printed(mapped(root))
     plan = planned([root, own(name="unread")], types=[])
     assert [task.uid for task in plan.own_sources] == ["numbers"]
+
+
+WATCHED = SplitFileSource(("/in",), 1000, None, "files")
+READ_ONCE = SplitFileSource(("/in",), None, None, "files")
+TIMED = WatermarkStrategy.for_monotonous_timestamps()
+
+
+@pytest.mark.parametrize(
+    ("files", "strategy", "parallelism", "asks", "warns"),
+    [
+        (WATCHED, TIMED, 2, True, True),
+        (WATCHED, TIMED, 1, True, False),
+        (WATCHED, TIMED.with_idleness(Duration.of_seconds(1)), 2, True, False),
+        (WATCHED, WatermarkStrategy.no_watermarks(), 2, True, False),
+        (WATCHED, TIMED, 2, False, False),
+        (READ_ONCE, TIMED, 2, True, False),
+    ],
+)
+def test_subtasks_without_files_that_would_hold_back_event_time_are_told(files, strategy, parallelism, asks, warns):
+    root = own(files, "lines", parallelism=parallelism)
+    stamped = timed(root, strategy, uid="times")
+    if asks:
+        printed(process(keyed(stamped, selector=abs, key_type=LONG), uid="count"))
+    else:
+        printed(mapped(stamped, uid="map"))
+    warned = planned([root], types=[]).warnings
+    assert [text.partition(":")[0] for text in warned if "with_idleness" in text] == warns * [
+        f"Event time waits for each of the {parallelism} subtasks of 'Source"
+    ]

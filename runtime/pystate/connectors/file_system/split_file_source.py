@@ -9,6 +9,7 @@ from typing import Any
 
 from pystate.common.errors import RestoreError
 from pystate.common.files.foreign_json import parse_json
+from pystate.common.overrides import override
 from pystate.common.type_info import TypeKind
 from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import found_files, uri_of_spark
@@ -51,6 +52,11 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
     def get_boundedness(self) -> Boundedness:
         """Return BOUNDED unless the source looks for new files."""
         return Boundedness.BOUNDED if self._interval_ms is None else Boundedness.CONTINUOUS_UNBOUNDED
+
+    @property
+    @override
+    def scarce_splits(self) -> str | None:
+        return None if self._interval_ms is None else "files"
 
     def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
         """Skip the files that Spark has read, by its log."""

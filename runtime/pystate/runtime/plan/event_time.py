@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pystate.connectors.operators.sink_operator import SinkOperator
+from pystate.connectors.source import Source
 from pystate.core.api.functions import Function
 from pystate.core.api.job_graph import (
     OneInputTransformation,
@@ -186,3 +187,19 @@ def bounded_notices(plan: JobPlan) -> Iterator[str]:
             f"Event time waits for the source {step.name!r}, whose end nobody tells of beside sources without one: windows "
             "and timers behind it stand still when it gives no more. Give its WatermarkStrategy with_idleness(...)."
         )
+
+
+def idle_notices(plan: JobPlan) -> Iterator[str]:
+    """Yield a sentence for each source in slots whose subtasks without splits hold back event time."""
+    for task in () if plan.batch else plan.own_sources:
+        source = None if task.head is None else getattr(task.head.function, "source", None)
+        splits = source.scarce_splits if isinstance(source, Source) else None
+        timed = any(edge.timestamped for edge in edges_of(task))
+        chained = [one.function for one in task.chain.all_operators() if one.kind is OperatorKind.ASSIGN_TIMESTAMPS]
+        waits = any(one.max_out_of_orderness_ms is not None and one.idle_timeout_ms is None for one in chained)
+        if splits is not None and timed and waits and task.parallelism > 1:
+            yield (
+                f"Event time waits for each of the {task.parallelism} subtasks of {task.name!r}, and one without {splits} "
+                "gives no watermark: windows and timers behind it stand still until it has some. Give its WatermarkStrategy "
+                "with_idleness(Duration.of_seconds(...))."
+            )

@@ -49,7 +49,7 @@ from pystate.runtime.plan.chain import (
     keeps_results,
 )
 from pystate.runtime.plan.custom_partitions import CustomPartitions
-from pystate.runtime.plan.event_time import EventTime, bounded_notices, connect_channels, own_source_channel
+from pystate.runtime.plan.event_time import EventTime, bounded_notices, connect_channels, idle_notices, own_source_channel
 from pystate.runtime.plan.job_plan import JobPlan, SinkPlan, SourcePlan, vertex_id
 from pystate.runtime.plan.named_key_column import named_key_column
 from pystate.runtime.plan.placement import SourceStages, StreamEdge, edges_into
@@ -165,7 +165,7 @@ class JobPlanner:
         self._build_chains(plan)
         connect_channels(plan)
         plan.explicit_max_parallelism = self._explicit
-        self._warnings.extend(bounded_notices(plan))
+        self._warnings.extend((*bounded_notices(plan), *idle_notices(plan)))
         plan.warnings = self._warnings
         return plan
 
