@@ -65,6 +65,19 @@ def test_one_that_is_reserved_is_wanted_at_once_and_given_even_if_it_still_gets_
     assert pool.missing() is None, "one job was to come"
 
 
+def test_one_that_is_reserved_practises_only_if_all_jobs_that_are_to_come_leave_it_the_time():
+    pool = SparePool(1)
+    assert pool.practises(A), "nobody waits for it"
+    pool.reserve("later", A, until=100, practises=True)
+    assert pool.practises(A)
+    pool.reserve("soon", A, until=100)
+    assert not pool.practises(A)
+    assert pool.practises(B)
+    pool.release("soon")
+    assert pool.practises(A)
+    pool.release("later")
+
+
 def test_one_that_is_reserved_does_not_wait_for_others_nor_take_their_place():
     pool = SparePool(1)
     pool.used(A, 0)
