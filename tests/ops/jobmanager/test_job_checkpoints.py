@@ -83,7 +83,7 @@ def test_a_part_of_the_history_is_asked_for(tmp_path: Path, limit: int | None, b
             raise ControlError("gone")
         return tracker.to_rest(**wanted) if driver == "of today" else tracker.to_rest()
 
-    gateway: Any = SimpleNamespace(has_no_driver=False, call=call)
+    gateway: Any = SimpleNamespace(has_no_driver=False, silence=None, call=call)
     directory: Any = SimpleNamespace(checkpoints=path)
 
     found = JobCheckpoints("a" * 32, directory, gateway, StatisticsFiles(now)).overview(limit, before)
@@ -91,3 +91,22 @@ def test_a_part_of_the_history_is_asked_for(tmp_path: Path, limit: int | None, b
     whole = tracker.to_rest()
     listed = [one for one in whole["history"] if before is None or one["id"] < before][:limit]
     assert found == {**whole, "history": listed}
+
+
+def test_a_driver_that_is_known_to_be_silent_is_not_waited_for_as_long_as_another(tmp_path: Path) -> None:
+    path, asked = tmp_path / "checkpoints.json", []
+    Statistics().run(1).write(path)
+
+    def call(op: str, *, timeout: float | None = None, **_: Any) -> Any:
+        asked.append(timeout)
+        message = "no answer"
+        raise ControlError(message)
+
+    gateway: Any = SimpleNamespace(has_no_driver=False, silence=object(), call=call)
+    directory: Any = SimpleNamespace(checkpoints=path)
+    found = JobCheckpoints("a" * 32, directory, gateway, StatisticsFiles(now)).overview()
+    assert found["counts"]["completed"] == 1
+    gateway.silence = None
+    JobCheckpoints("a" * 32, directory, gateway, StatisticsFiles(now)).overview()
+    assert asked[0] is not None and asked[0] < 5
+    assert asked[1] is None

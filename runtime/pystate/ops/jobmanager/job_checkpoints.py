@@ -151,9 +151,8 @@ class JobCheckpoints:
     def _ask(self, op: str, read: Callable[[CheckpointStatsTracker], Any], **arguments: Any) -> Any:
         if not self._gateway.has_no_driver:
             try:
-                return self._gateway.call(
-                    op, timeout=None if self._gateway.silence is None else _SILENT_SECONDS, **arguments
-                )
+                waits = {} if self._gateway.silence is None else {"timeout": _SILENT_SECONDS}
+                return self._gateway.call(op, **waits, **arguments)
             except PystateError as error:
                 # the file is only slightly out of date
                 logger.info("the checkpoints of job %s are read from its file: %s", self._job_id, error.message)

@@ -17,8 +17,8 @@ BODIES: dict[str, type[RestMessage]] = {
     "/pystate/jobs/{job_id}/resubmit": requests.ResubmitRequestBody,
     "/pystate/jobs/{job_id}/fork": requests.ForkRequestBody,
 }
-OF_OTHERS = {"/pystate/jobs/{job_id}/queryable-state/values"}
-"""What programs in other languages send, and no command of ours."""
+OF_OTHERS = {"/pystate/jobs/{job_id}/queryable-state/values", "/pystate/jobs/{job_id}/replacement"}
+"""What the dashboard and programs in other languages send, and no command of ours."""
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,9 @@ export function duration(ms) {
   return `${Math.floor(seconds / size)} ${unit}${rest ? ` ${rest} ${next[1]}` : ""}`;
 }
 
+// How long ago something was; clocks of two machines may differ by a moment.
+export const age = (now, then) => duration(Math.max(0, now - then));
+
 export function time(ms) {
   if (!ms || ms < 0) return missing;
   const date = new Date(ms);

@@ -2,6 +2,7 @@
 import { tap } from "./rest.js";
 
 const MOST = 300;
+const SERIES = ["at", "recordsIn", "recordsOut", "busy", "lag"];
 const byJob = new Map();
 
 export const FIGURES = "/pystate/jobs/figures";
@@ -15,7 +16,9 @@ tap(FIGURES, ({ now, jobs }) => {
     kept.recordsOut.push(job["records-out-per-second"]);
     kept.busy.push(job.busy * 100);
     kept.lag.push(job.watermark === null ? null : Math.max(0, now - job.watermark) / 1000);
-    if (kept.at.length > MOST) Object.values(kept).forEach((values) => values.shift());
+    if (kept.completed !== job["last-checkpoint"]) Object.assign(kept, { completed: job["last-checkpoint"], failedThen: job["failed-checkpoints"] });
+    kept.failing = job["failed-checkpoints"] - kept.failedThen;
+    if (kept.at.length > MOST) SERIES.forEach((name) => kept[name].shift());
   }
   for (const jid of byJob.keys()) if (!jobs.some((job) => job.jid === jid)) byJob.delete(jid);
 });

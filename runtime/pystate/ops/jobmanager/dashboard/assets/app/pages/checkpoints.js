@@ -1,7 +1,7 @@
 // The checkpoints of a job: what they took, how large they are, why they failed, down to the subtasks.
 import { html, useMemo, useRef, useState } from "../preact.js";
 import { Badge, Command, Facts, Failure, kept, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
-import { bytes, count, duration, percent, quoted, time } from "../format.js";
+import { age, bytes, count, duration, percent, quoted, time } from "../format.js";
 import { Plot, stacked } from "../plots.js";
 import { ask, useAnswer, useOnce } from "../rest.js";
 import { language, t } from "../words.js";
@@ -47,7 +47,7 @@ function useHistory(jid, newest) {
 
 const Row = kept(({ one, picked, pick, now }) => html`<tr class=${`pick ${picked ? "picked" : ""}`} onClick=${() => pick(picked ? null : one.id)}>
   <td class="right"><button class="plain" aria-expanded=${picked}>${one.id}</button></td><td>${one.status === "IN_PROGRESS" ? html`<${Progress} done=${one.num_acknowledged_subtasks} total=${one.num_subtasks} label=${t("Checkpoint {id}", { id: one.id })} /><span class="soft small">${one.num_acknowledged_subtasks}/${one.num_subtasks}${one.waits_since ? ` · ${t("waits for an epoch")}` : ""}</span>` : html`<${Badge} state=${one.status} />`}</td>
-  <td>${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${one.num_acknowledged_subtasks}/${one.num_subtasks}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
+  <td class="short">${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${one.num_acknowledged_subtasks}/${one.num_subtasks}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
   <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment_duration)}</td><td class="right">${duration(one.sync_duration)}</td><td class="right">${duration(one.async_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td></tr>`);
 
 export function CheckpointsView({ jid, job }) {
@@ -76,10 +76,10 @@ export function CheckpointsView({ jid, job }) {
       [t("Restored"), count(counts.restored)],
       [t("Duration"), duration(summary.end_to_end_duration.avg), t("at most {time}", { time: duration(summary.end_to_end_duration.max) })],
       [t("Full size"), bytes(latest.completed?.state_size ?? null), latest.completed ? t("of which written {size}", { size: bytes(latest.completed.checkpointed_size) }) : null],
-      [t("Last completed"), latest.completed ? t("{age} ago", { age: duration(now - latest.completed.latest_ack_timestamp) }) : "–", latest.completed ? `#${latest.completed.id}` : null],
+      [t("Last completed"), latest.completed ? t("{age} ago", { age: age(now, latest.completed.latest_ack_timestamp) }) : "–", latest.completed ? `#${latest.completed.id}` : null],
       latest.restored ? [t("Restored from"), `#${latest.restored.id}`, time(latest.restored.restore_timestamp)] : null,
     ]} />
-    ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: duration(now - (latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp)) })}><span>${latest.failed.failure_message ?? ""}</span>${history.some((one) => one.id === latest.failed.id) && picked !== latest.failed.id ? html`<div><button type="button" onClick=${() => pick(latest.failed.id)}>${t("Show what was missing")}</button></div>` : null}<//>` : null}<//>
+    ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: age(now, latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp) })}><span>${latest.failed.failure_message ?? ""}</span>${history.some((one) => one.id === latest.failed.id) && picked !== latest.failed.id ? html`<div><button type="button" onClick=${() => pick(latest.failed.id)}>${t("Show what was missing")}</button></div>` : null}<//>` : null}<//>
     ${current ? html`<${Details} key=${current.id} jid=${jid} checkpoint=${current} job=${job} close=${() => pick(null)} />` : null}
     <div class="grid">
       <${Panel} title=${t("What they took")}>${done.length ? html`<${Plot} time=${false} unit=${duration} label=${t("Duration of checkpoints, split into start delay, alignment, synchronous and asynchronous part, the slowest subtask of each")}

@@ -1,7 +1,7 @@
 // One job: its graph, checkpoints, state, failures, log and settings.
 import { html, useState } from "../preact.js";
 import { Badge, Facts, Failure, Load, Notice, Panel, Progress, Tabs, useClock, Waiting } from "../components.js";
-import { bytes, count, duration, percent, rate, time } from "../format.js";
+import { age, bytes, count, duration, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot, stacked } from "../plots.js";
 import { useAnswer } from "../rest.js";
@@ -59,7 +59,7 @@ function GraphView({ jid, job, session, now }) {
       [t("Busiest subtask"), percent(figures?.busy ?? null)],
       [t("Back-pressure"), percent(figures?.["back-pressured"] ?? null)],
       [t("State"), bytes(figures?.["state-size"] ?? null)],
-      [t("Last checkpoint"), figures?.["last-checkpoint"] ? t("{age} ago", { age: duration(now - figures["last-checkpoint"]) }) : "–", figures?.["last-checkpoint"] ? t("took {time}", { time: duration(figures["last-checkpoint-duration"]) }) : null],
+      [t("Last checkpoint"), figures?.["last-checkpoint"] ? t("{age} ago", { age: age(now, figures["last-checkpoint"]) }) : "–", figures?.["last-checkpoint"] ? t("took {time}", { time: duration(figures["last-checkpoint-duration"]) }) : null],
       [t("Watermark lag"), lag === null ? "–" : duration(lag), progress?.["watermark-task"] && lag !== null ? progress["watermark-task"] : null],
       progress?.backlog !== undefined && progress?.backlog !== null ? [t("Backlog"), count(progress.backlog)] : null,
     ]} />

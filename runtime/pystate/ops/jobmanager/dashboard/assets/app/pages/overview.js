@@ -1,7 +1,7 @@
 // All jobs, and what needs a person.
 import { html, useState } from "../preact.js";
 import { Badge, Command, Facts, Failure, kept, Load, Notice, Panel, Spark, useClock, usePages, Waiting } from "../components.js";
-import { bytes, count, duration, percent, rate, time } from "../format.js";
+import { age, bytes, count, duration, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { serverNow, useAnswer } from "../rest.js";
 import { goTo } from "../route.js";
@@ -23,7 +23,8 @@ function troubles(jobs, figures, disks) {
       found.push({ kind: "warn", title: t("{name} is restarting", { name }), text: t("{count} restarts so far. See what it fails of.", { count: job.pystate.restarts }), command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (job.pystate["silent-since"] && !ENDED.includes(job.state))
       found.push({ kind: "bad", title: t("The driver of {name} gives no answer", { name }), text: t("Since {when}.", { when: time(job.pystate["silent-since"]) }), command: `pystate logs ${job.jid}`, jid: job.jid });
-    if (about?.["failed-checkpoints"] > 0 && about["failed-checkpoints"] >= about["completed-checkpoints"])
+    // more than not, or several since one was completed while somebody looks
+    if (about?.["failed-checkpoints"] > 0 && (about["failed-checkpoints"] >= about["completed-checkpoints"] || historyOf(job.jid).failing >= 2))
       found.push({ kind: "warn", title: t("Checkpoints of {name} fail", { name }), text: t("{failed} failed, {completed} completed: after a failure it would begin far back.", { failed: about["failed-checkpoints"], completed: about["completed-checkpoints"] }), command: `pystate checkpoints ${job.jid}`, jid: job.jid });
     if (about?.["back-pressured"] > 0.5)
       found.push({ kind: "warn", title: t("{name} is back-pressured", { name }), text: t("A subtask waits {share} of its time for what comes after it.", { share: percent(about["back-pressured"]) }), command: `pystate watch ${job.jid}`, jid: job.jid });
@@ -66,7 +67,7 @@ function Running({ jobs, figures, now }) {
       restarts=${job.pystate.restarts ? t("restarts: {count}", { count: job.pystate.restarts }) : ""} uptime=${duration(now - job["start-time"])}
       rateIn=${rate(about?.["records-in-per-second"])} rateOut=${rate(about?.["records-out-per-second"])}
       busy=${about ? Math.round(about.busy * 100) / 100 : null} pressed=${about ? Math.round(about["back-pressured"] * 100) / 100 : null}
-      age=${last ? t("{age} ago", { age: duration(now - last) }) : "–"} took=${last ? duration(about["last-checkpoint-duration"]) : ""}
+      age=${last ? t("{age} ago", { age: age(now, last) }) : "–"} took=${last ? duration(about["last-checkpoint-duration"]) : ""}
       size=${bytes(about?.["state-size"] ?? null)} lag=${lag === null ? "–" : duration(Math.max(0, lag))} />`;
   };
   return html`<div class="scroll" tabindex="0"><table>
