@@ -34,7 +34,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest docs lock dist release wheelhouse release-tools matrix clean
+.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest screenshots dashboard-figures docs lock dist release wheelhouse release-tools matrix clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,13 @@ conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the opt
 
 rest: $(INSTALLED) ## Write what docs/rest.md says of routes and fields from their definitions
 	$(BIN)/python -m pystate.ops.jobmanager.rest.document docs/rest.md
+
+screenshots: $(INSTALLED) ## Take pictures of all pages of the dashboard into build/screenshots, and those of docs/ and README.md
+	$(BIN)/python docs/images/render_dashboard.py build/screenshots --docs docs/images
+
+dashboard-figures: $(INSTALLED) ## Measure the dashboard's pages on a machine with nothing else to do, into build/dashboard.md
+	mkdir -p build
+	$(BIN)/python benchmarks/dashboard.py --only pages --rounds 2 --write build/dashboard.md
 
 docs: rest $(DOCS_VENV)/.complete ## Build the site of the pages in docs/ into build/site; a link or anchor that leads nowhere is an error
 	$(BIN)/python docs/_site/options.py build/docs/options.md

@@ -1,6 +1,6 @@
 """How fast the dashboard's pages are with much to show: time, bytes, elements, long tasks, memory.
 
-    python benchmarks/dashboard.py [--before TREE] [--rounds N] [--updates N]
+    python benchmarks/dashboard.py [--before TREE] [--rounds N] [--updates N] [--only pages] [--write FILE]
 
 Jobs without slots, which answer by the code of real drivers, in a process of their own; a job manager in another one;
 Debian's Chromium, headless, logged in. *checkpoints*: the page of 1,000 checkpoints of 200 subtasks of a running job;
@@ -13,6 +13,8 @@ ratios are of the same round.
 """
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import statistics
@@ -256,13 +258,38 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--updates", type=int, default=3600)
     parser.add_argument("--minutes", type=float, default=0)
-    parser.add_argument("--only", choices=("checkpoints", "ended", "jobs", "memory"))
+    parser.add_argument("--only", choices=("checkpoints", "ended", "jobs", "memory", "pages"), help="pages: all but memory")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="write what is printed there, too")
     given = parser.parse_args()
+    if given.write is None:
+        measure_all(given)
+        return
+    told = io.StringIO()
+    with contextlib.redirect_stdout(Both(sys.stdout, told)):
+        measure_all(given)
+    given.write.write_text(told.getvalue(), encoding="utf-8")
+
+
+class Both(io.TextIOBase):
+    """Writes to two streams."""
+
+    def __init__(self, *streams):
+        self._streams = streams
+
+    def write(self, text):
+        for stream in self._streams:
+            stream.write(text)
+            stream.flush()
+        return len(text)
+
+
+def measure_all(given):
+    """Measure what was asked for, and print it."""
     trees = {**({"before": given.before.resolve()} if given.before else {}), "now": ROOT}
     print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}")
 
     def wants(name):
-        return given.only in (None, name)
+        return given.only in (None, name) or (given.only == "pages" and name != "memory")
 
     with browser() as chromium:
         for name, title, ended in (

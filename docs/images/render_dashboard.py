@@ -1,20 +1,40 @@
-"""Takes pictures of every page of the dashboard, with the job manager of this PYSTATE_HOME: `make screenshots`.
+"""Takes pictures of every page of the dashboard: `make screenshots`.
 
-    python docs/images/render_dashboard.py JOB FAILED_JOB build/screenshots [--docs docs/images]
+    python docs/images/render_dashboard.py build/screenshots [--docs docs/images] [--jobs JOB FAILED_JOB] [--only NAMES]
 
-All pages at four widths, light and dark, in both languages, from a job that runs and one that has failed
-(`benchmarks/dashboard_job.py` is a job for that). With --docs also those of docs/dashboard.md and the README.
+All pages at four widths, light and dark, in both languages, from a job that runs and one that has failed: both are started
+from `benchmarks/dashboard_job.py` in a home of their own; with --jobs two of this PYSTATE_HOME are taken. With --docs also
+the pictures of docs/dashboard.md and the README.
 """
 
 import argparse
+import contextlib
 import json
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 from playwright.sync_api import TimeoutError
 
-from tests.servers.chromium import browser
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from running_job import RunningJob  # noqa: E402
+
+from tests.servers.chromium import browser  # noqa: E402
+
+JOB = ROOT / "benchmarks" / "dashboard_job.py"
+SETTINGS = {
+    "execution.engine": "real-time",
+    "execution.checkpointing.interval": "3 s",
+    "execution.checkpointing.num-retained": "3",
+    "pystate.debug.keep-failing-records": "10",
+    "restart-strategy.type": "none",
+}
+BAD_ORDER = 600
 
 WIDTHS = (320, 768, 1440, 2560)
 HEIGHT = 900
@@ -32,6 +52,22 @@ def asked(*words):
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)  # noqa: S603
 
 
+@contextlib.contextmanager
+def own_jobs():
+    """Start a job that runs and one that fails; yield their ids once there is something to see of both."""
+    with tempfile.TemporaryDirectory(prefix="dashboard-pictures-") as name:
+        folder = Path(name)
+        settings = {**SETTINGS, "execution.checkpointing.savepoint-dir": str(folder / "savepoints")}
+        with RunningJob(folder, JOB, [], 2, settings) as job:
+            os.environ["PYSTATE_HOME"] = str(job.home)
+            options = [f"-D{key}={value}" for key, value in settings.items()]
+            failed = job.call("run", "-d", "-p", "1", *options, str(JOB), "none", str(BAD_ORDER)).split()[-1]
+            while len(job.completed_checkpoints()) < 5 or failed in job.call("list"):
+                time.sleep(2)
+            job.call("savepoint", job.job_id, "--message", "before the sale")
+            yield job.job_id, failed
+
+
 def logged_in(chromium, **options):
     """Return a page that is logged in, and its address."""
     answer = asked("ui")
@@ -46,7 +82,7 @@ def pages(job, failed):
     """Return the pages by their names: address, and what is clicked there."""
     heaviest = [
         "button:text-is('orders')",
-        "p:has-text('Heaviest') button >> nth=0, p:has-text('最大的键组') button >> nth=0",
+        ".heat + p button >> nth=0",
     ]
     return {
         "overview": ("/", []),
@@ -81,18 +117,23 @@ def show(page, address, hash_, clicks):
 def main():
     """Take the pictures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("job")
-    parser.add_argument("failed")
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--jobs", nargs=2, metavar=("JOB", "FAILED_JOB"))
     parser.add_argument("--docs", type=Path)
     parser.add_argument("--only", help="names of pages, with commas")
+    parser.add_argument("--widths", type=int, nargs="*", default=WIDTHS)
     given = parser.parse_args()
+    with contextlib.nullcontext(given.jobs) if given.jobs else own_jobs() as (job, failed):
+        render(
+            given, {name: one for name, one in pages(job, failed).items() if not given.only or name in given.only.split(",")}
+        )
+
+
+def render(given, wanted):
+    """Take the pictures of some pages."""
     given.folder.mkdir(parents=True, exist_ok=True)
-    wanted = {
-        name: one for name, one in pages(given.job, given.failed).items() if not given.only or name in given.only.split(",")
-    }
     with browser() as chromium:
-        for index, width in enumerate(WIDTHS):
+        for index, width in enumerate(given.widths):
             looks = LOOKS if width == WIDTHS[2] else [LOOKS[index % len(LOOKS)]]
             for scheme, locale in looks:
                 options = {"viewport": {"width": width, "height": HEIGHT}, "color_scheme": scheme, "locale": locale}

@@ -18,8 +18,8 @@ export function ExceptionsView({ jid }) {
   if (!entries.length) return html`<${Panel} title=${t("Exceptions")}><p class="empty">${t("It has not failed.")}</p><//>`;
   return html`
     ${entries.map((one, index) => html`<${Panel} key=${one.timestamp} title=${one.pystate?.message ?? one.exceptionName} side=${html`<span class="soft small">${time(one.timestamp)}${one.pystate ? ` · ${t("attempt {attempt}", { attempt: one.pystate.attempt })}` : ""}</span>`}>
-      <p class="mono small bad-text">${one.exceptionName}</p>
-      ${one.pystate?.where ? html`<p class="mono small">${one.pystate.where}</p>` : null}
+      ${one.pystate?.message.startsWith(one.exceptionName) ? null : html`<p class="mono small bad-text">${one.exceptionName}</p>`}
+      ${one.pystate?.where ? html`<p class="mono small lines">${one.pystate.where}</p>` : null}
       ${one.pystate?.hint ? html`<p class="small">${one.pystate.hint}</p>` : null}
       ${one.pystate?.table?.length ? html`<div class="scroll" tabindex="0"><table><tbody>${one.pystate.table.map((row) => html`<tr>${row.map((cell) => html`<td class="mono small">${cell}</td>`)}</tr>`)}</tbody></table></div>` : null}
       ${one.pystate?.record ? html`<${Kept} jid=${jid} record=${one.pystate.record} />` : null}

@@ -33,7 +33,7 @@ export function JobPage({ route, session }) {
     <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("restarts: {count}", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
     <${Failure} error=${error} />
     ${job.pystate["waits-for"] ? html`<${Notice} kind="warn" title=${t("It waits")}>${job.pystate["waits-for"]}<//>` : null}
-    ${failure && view !== "exceptions" ? html`<${Notice} kind="bad" title=${failure.message}>${failure.where ? html`<span class="mono small">${failure.where}</span>` : null}${failure.hint ? html`<span>${failure.hint}</span>` : null}<a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
+    ${failure && view !== "exceptions" ? html`<${Notice} kind="bad" title=${failure.message}>${failure.where ? html`<span class="mono small lines">${failure.where}</span>` : null}${failure.hint ? html`<span>${failure.hint}</span>` : null}<a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
     <${Tabs} label=${t("Views of the job")} of=${[tab(t("Graph"), "graph"), tab(t("Checkpoints"), "checkpoints"), tab(t("State"), "state"), tab(t("Exceptions"), "exceptions"), tab(t("Log"), "log"), tab(t("Settings"), "settings")]} />
     ${view === "checkpoints" ? html`<${CheckpointsView} jid=${jid} job=${job} />` : null}
     ${view === "state" ? html`<${StateView} jid=${jid} job=${job} session=${session} />` : null}

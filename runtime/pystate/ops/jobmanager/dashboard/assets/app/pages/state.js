@@ -60,7 +60,7 @@ function KeyGroups({ path, operator, state }) {
     <div class="heat" role="img" aria-label=${t("Bytes by key group; the heaviest: {groups}", { groups: top.map((one) => `${one.group} (${bytes(one.size)})`).join(", ") })}>
       ${sizes.map((size, group) => html`<i key=${group} class=${`${size ? "" : "none"} ${firsts.has(group) ? "edge" : ""}`} style=${{ opacity: size ? 0.18 + 0.82 * (size / most) : 1 }} title=${`${t("key group {group}", { group })}: ${bytes(size)}`}></i>`)}
     </div>
-    <p class="small">${t("Heaviest key groups:")} ${top.map((one) => html`<button key=${one.group} class="plain small" aria-pressed=${group === one.group} onClick=${() => pickGroup(one.group)}>${one.group} · ${bytes(one.size)} · ${Math.round((one.size / Math.max(1, total)) * 100)} %</button> `)}</p>
+    <p class="small">${t("Heaviest key groups:")} ${top.map((one) => html`<button key=${one.group} class="small" aria-pressed=${group === one.group} onClick=${() => pickGroup(one.group)}>${one.group} · ${bytes(one.size)} · ${Math.round((one.size / Math.max(1, total)) * 100)} %</button> `)}</p>
     <form class="row" onSubmit=${(event) => { event.preventDefault(); pickGroup(Number(new FormData(event.target).get("group"))); }}><label class="field">${t("Key group")}<input name="group" type="number" min="0" max=${data["max-parallelism"] - 1} required value=${group ?? ""} /></label><button>${t("Show its largest keys")}</button></form>
     ${group === null ? null : html`<${HeavyKeys} path=${path} uid=${operator.uid} state=${state} group=${group} />`}
     <p class="small soft">${t("By subtask:")} ${bySubtask.map((size, index) => `${index}: ${bytes(size)}`).join(" · ")}</p>`}
