@@ -5,7 +5,8 @@
 A small job that runs (`dashboard_memory_job.py`: 50 rows a second, a checkpoint every 5 s, parallelism 1), its job
 manager, and Debian's Chromium, headless, logged in, with one page of the job open, which follows all that changes. Each
 minute: the page's heap after forced collections, its elements, nodes and listeners, and the memory (RSS) of job manager
-and driver. The table is printed as it grows; the last line says what the last third is over the third before.
+and driver. The table is printed as it grows; the last line says what the last third is
+over the third before, by median and by the lowest.
 """
 
 import argparse
@@ -80,8 +81,9 @@ def main():
     told = []
     for index, name in enumerate(HEAD[1:], 1):
         last, before = ([row[index] for row in part] for part in (rows[-third:], rows[-2 * third : -third] or rows[-third:]))
-        told.append(f"{name} {statistics.median(last) / max(1e-9, statistics.median(before)):.3f}")
-    print(f"\nMedian of the last {third} minutes over that of the {third} before: {'; '.join(told)}.")
+        ratios = (form(last) / max(1e-9, form(before)) for form in (statistics.median, min))
+        told.append(f"{name} {next(ratios):.3f}, {next(ratios):.3f}")
+    print(f"\nMedian and lowest of the last {third} minutes over those of the {third} before: {'; '.join(told)}.")
 
 
 if __name__ == "__main__":
