@@ -20,7 +20,7 @@ def path(tmp_path):
 
 
 def test_those_of_pystate_are_there():
-    assert list(connectors()) == ["delta", "files", "kafka", "sql"]
+    assert list(connectors()) == ["delta", "files", "iceberg", "kafka", "sql"]
     assert [one.names for one in spark_formats() if one.names] == [("delta",), ("kafka",)]
 
 
@@ -30,7 +30,7 @@ def test_one_of_another_distribution_is_asked_like_ours(path):
 
     install(path, "pystate-lamp", "lamp = lamp_connector:Lamp", lamp_connector=LAMP)
 
-    assert list(connectors()) == ["delta", "files", "kafka", "lamp", "sql"]
+    assert list(connectors()) == ["delta", "files", "iceberg", "kafka", "lamp", "sql"]
     assert words('{"blink":7}', {}) == "blink 7"
     assert stream_format("Lamp", "") is not None
     assert connectors()["lamp"].position_of_splits([{"lamp": 1}]) == '{"blink":7}'

@@ -11,9 +11,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
 
 from pystate.common.type_info import Types
 from pystate.connectors.delta.delta_sink import DeltaSink
+from pystate.connectors.iceberg.iceberg_sink import IcebergSink
 from pystate.connectors.lakehouse.table_committer import TableCommitter
 from pystate.connectors.lakehouse.table_sink import TableSink
 
@@ -82,3 +84,41 @@ class DeltaTables:
         used = {one["path"] for one in pa.table(DeltaTable(self.path).get_add_actions()).to_pylist()}
         found = [str(path.relative_to(self.path)) for path in Path(self.path).rglob("pystate-*")]
         return sorted([*(set(found) - used), *(str(path.name) for path in Path(self.path).rglob("*.files"))])
+
+
+class IcebergTables:
+    """Iceberg tables in a folder, with a catalog in SQLite."""
+
+    def __init__(self, folder: Path) -> None:
+        self.properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+        self.folder = folder
+
+    def sink(self, change: Callable[[Any], Any] = lambda builder: builder) -> TableSink:
+        builder = IcebergSink.for_table("db.t").with_catalog("tests", self.properties)
+        return change(builder.with_row_type(ROW)).build()
+
+    def table(self) -> Any:
+        return SqlCatalog("tests", **self.properties).load_table("db.t")
+
+    def rows(self) -> list[tuple[Any, ...]]:
+        """Return what the library reads, which is what DuckDB reads of the data files."""
+        table = self.table()
+        found = table.scan().to_arrow()
+        read = sorted(tuple(row.values()) for row in found.to_pylist())
+        files = [task.file.file_path.removeprefix("file://") for task in table.scan().plan_files()]
+        columns = ", ".join(found.column_names)
+        by_duckdb = duckdb.sql(f"SELECT {columns} FROM read_parquet({files})").fetchall() if files else []
+        assert read == sorted(by_duckdb)
+        return read
+
+    def versions(self) -> int:
+        return len(self.table().metadata.snapshots)
+
+    def write_beside(self, rows: list[dict[str, Any]]) -> None:
+        """Write as another program does."""
+        self.table().append(pa.Table.from_pylist(rows, COLUMNS))
+
+    def orphans(self) -> list[str]:
+        used = {Path(task.file.file_path.removeprefix("file://")) for task in self.table().scan().plan_files()}
+        found = [*self.folder.rglob("*.parquet"), *self.folder.rglob("*.files")]
+        return sorted(str(path) for path in set(found) - used)

@@ -77,11 +77,12 @@ def test_a_checkpoint_of_all_subtasks_is_one_commit_and_nothing_is_seen_before(t
     assert tables.orphans() == []
 
 
+PARALLELISMS = [(2, 3), *(pytest.param(*pair, marks=pytest.mark.slow) for pair in [(1, 1), (1, 2), (3, 1)])]
 STEPS = ["stage", "staged", "begin", "look", "committed", "drop", "done"]
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 2), (3, 1), (2, 3)])
+@pytest.mark.parametrize(("before", "after"), PARALLELISMS)
 def test_a_crash_at_any_step_and_a_restore_at_any_parallelism_leaves_each_row_once(tables, step, before, after):
     job = Job(tables, before)
     job.write("a", "b")

@@ -9,24 +9,29 @@ import pyarrow as pa
 from pystate.common.errors import ConfigurationError, RecordError
 
 
-def missing_columns(rows: pa.Schema, table: pa.Schema, where: str, *, evolve: bool) -> list[pa.Field]:
-    """Check that rows can be written to a table; return the columns to add first.
+def missing_columns(rows: pa.Schema, table: pa.Schema, where: str, *, evolve: bool, widen: bool = False) -> list[pa.Field]:
+    """Check that rows can be written to a table; return the columns to add or widen first.
 
     Args:
         rows: The columns of the rows.
         table: Those of the table.
         where: The table, for messages.
         evolve: Whether columns may be added.
+        widen: Whether columns may get a wider type.
 
     Raises:
         ConfigurationError: They can't be written.
     """
     added: list[pa.Field] = []
+    widened: list[pa.Field] = []
     for field in rows:
         if field.name not in table.names:
             added.append(field)
         elif not widens(field.type, table.field(field.name).type):
             there = table.field(field.name).type
+            if widen and widens(there, field.type):
+                widened.append(field)
+                continue
             message = (
                 f"The column {field.name} of the table is {there}, and the stream has {field.type}, which doesn't fit in."
             )
@@ -41,7 +46,7 @@ def missing_columns(rows: pa.Schema, table: pa.Schema, where: str, *, evolve: bo
         raise ConfigurationError(
             message, where=where, hint="with_schema_evolution() adds columns, or leave them out in map()"
         )
-    return added
+    return added + widened
 
 
 def widens(old: Any, new: Any) -> bool:

@@ -118,7 +118,11 @@ class TableSinkBuilder:
         return self._set(row_type=row_type)
 
     def with_partition_by(self: B, *columns: str) -> B:
-        """Set the columns that a new table is partitioned by; a table that is there has to have the same."""
+        """Set what a new table is partitioned by; a table that is there has to have the same.
+
+        Args:
+            columns: Columns; with Iceberg also `day(column)`, `bucket(16, column)` and the like.
+        """
         return self._set(partition_by=columns)
 
     def with_sort_by(self: B, *columns: str) -> B:

@@ -1,0 +1,50 @@
+"""The catalog of Iceberg tables, as pyiceberg's properties name it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.distribution import pip_install
+from pystate.common.errors import JobGraphError
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+
+
+class IcebergCatalog:
+    """How a catalog is reached. It is pickled without its connections.
+
+    Args:
+        name: pyiceberg's name of it.
+        properties: pyiceberg's own: `{"type": "rest", "uri": ...}`. What isn't there comes from `~/.pyiceberg.yaml` and
+            the environment of the slot.
+    """
+
+    def __init__(self, name: str, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self._properties = dict(properties)
+        self._catalog: Catalog | None = None
+
+    def __repr__(self) -> str:
+        """Return a text without secrets."""
+        return f"IcebergCatalog({self.name!r})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the connections out."""
+        return {**self.__dict__, "_catalog": None}
+
+    def open(self) -> Catalog:
+        """Return the catalog, the same each time.
+
+        Raises:
+            JobGraphError: pyiceberg isn't installed.
+        """
+        if self._catalog is None:
+            try:
+                from pyiceberg.catalog import load_catalog
+            except ImportError as error:
+                message = "Iceberg tables need the package pyiceberg, which isn't installed."
+                raise JobGraphError(message, hint=f"{pip_install('iceberg')}, on every machine where slots run") from error
+            self._catalog = load_catalog(self.name, **self._properties)
+        return self._catalog

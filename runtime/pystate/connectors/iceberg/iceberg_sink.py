@@ -1,0 +1,100 @@
+"""`IcebergSink`: appends a stream to an Iceberg table, exactly once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from pystate.common.errors import JobGraphError
+from pystate.common.overrides import override
+from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
+from pystate.connectors.iceberg.iceberg_staging import IcebergStaging, make_or_check, parsed_transform
+from pystate.connectors.lakehouse.table_sink import TableSink, TableSinkBuilder, TableSinkSettings
+
+
+class IcebergSink(TableSink):
+    """Appends rows to an Iceberg table; made by `for_table`.
+
+    Args:
+        identifier: The table's name in its catalog.
+        catalog: The catalog.
+        settings: How rows are written.
+    """
+
+    def __init__(self, identifier: str, catalog: IcebergCatalog, settings: TableSinkSettings) -> None:
+        super().__init__(settings)
+        self.identifier = identifier
+        self._catalog = catalog
+
+    def __repr__(self) -> str:
+        """Return a text without secrets."""
+        return f"IcebergSink({self.identifier!r}, {self._catalog!r})"
+
+    @staticmethod
+    def for_table(identifier: str) -> IcebergSinkBuilder:
+        """Return a builder of a sink that appends to a table, which is made if it isn't there.
+
+        Args:
+            identifier: Namespace and name: `db.counts`.
+        """
+        return IcebergSinkBuilder(identifier)
+
+    @override
+    def _with(self, settings: TableSinkSettings) -> IcebergSink:
+        return IcebergSink(self.identifier, self._catalog, settings)
+
+    @override
+    def _make_or_check(self, rows: pa.Schema) -> IcebergStaging:
+        of = self.settings
+        return make_or_check(
+            self._catalog,
+            self.identifier,
+            rows,
+            partition_by=of.partition_by,
+            evolve=of.evolve,
+            properties=of.properties,
+        )
+
+    @override
+    def _open(self) -> IcebergStaging:
+        return IcebergStaging(self._catalog, self.identifier)
+
+
+class IcebergSinkBuilder(TableSinkBuilder):
+    """Builds an `IcebergSink`.
+
+    Args:
+        identifier: Namespace and name of the table.
+
+    Raises:
+        JobGraphError: It isn't that.
+    """
+
+    def __init__(self, identifier: str) -> None:
+        super().__init__()
+        if not isinstance(identifier, str) or not all(identifier.split(".")) or "." not in identifier:
+            message = f"An Iceberg table is named by its namespace and its name, not {identifier!r}."
+            raise JobGraphError(message, hint='IcebergSink.for_table("db.counts")')
+        self._identifier = identifier
+        self._catalog = IcebergCatalog("default", {})
+
+    def with_catalog(self, name: str, properties: Mapping[str, str] | None = None) -> IcebergSinkBuilder:
+        """Set the catalog, by pyiceberg's own properties; without it pyiceberg's configuration is asked for `default`.
+
+        Args:
+            name: pyiceberg's name of it.
+            properties: `{"type": "rest", "uri": ...}`, `{"type": "sql", "uri": ..., "warehouse": ...}`, `{"type": "glue"}`.
+        """
+        self._catalog = IcebergCatalog(name, properties or {})
+        return self
+
+    @override
+    def with_partition_by(self, *columns: str) -> IcebergSinkBuilder:
+        for column in columns:
+            parsed_transform(column)
+        return super().with_partition_by(*columns)
+
+    def build(self) -> IcebergSink:
+        """Return the sink."""
+        return IcebergSink(self._identifier, self._catalog, self._settings)

@@ -1,0 +1,222 @@
+"""An Iceberg table as writers and committers see it: data files beside the metadata, and snapshots with a marker."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pystate.common.errors import ConfigurationError, JobGraphError
+from pystate.common.overrides import override
+from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
+from pystate.connectors.iceberg.iceberg_data_file import from_plain, to_plain
+from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
+from pystate.connectors.lakehouse.table_columns import fit, missing_columns
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+LISTS = "pystate"
+"""The folder of lists of staged files, beside `data` and `metadata`."""
+MARKER = "pystate."
+"""What keys of markers begin with, in snapshots' summaries and in the table's properties, which outlive snapshots."""
+_NO_RETRIES = {"commit.retry.num-retries": "0"}
+_TRANSFORM = re.compile(r"(\w+)\s*\((?:\s*(\d+)\s*,)?\s*([^()]+?)\s*\)")
+
+
+class IcebergStaging(StagingTable):
+    """An Iceberg table at its current snapshot.
+
+    Args:
+        catalog: Its catalog.
+        identifier: Its name there.
+
+    Raises:
+        NoSuchTableError: There is none.
+    """
+
+    def __init__(self, catalog: IcebergCatalog, identifier: str) -> None:
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        self.name = identifier
+        self.table: Table = catalog.open().load_table(identifier)
+        self.schema = schema_to_pyarrow(self.table.schema(), include_field_ids=False)
+
+    @override
+    def stage(self, rows: pa.Table, stem: str) -> list[DataFile]:
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        files = _dataframe_to_data_files(self.table.metadata, rows, self.table.io, uuid.uuid4())
+        return [to_plain(file, self.table.metadata.default_spec_id) for file in files]
+
+    @override
+    def committed(self, owner: str) -> int:
+        key = f"{MARKER}{owner}"
+        found = [self.table.properties.get(key)]
+        found += [
+            one.summary[key] for one in self.table.metadata.snapshots if one.summary is not None and key in one.summary
+        ]
+        return max((int(one) for one in found if one is not None), default=-1)
+
+    @override
+    def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:
+        from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+
+        marker = {f"{MARKER}{owner}": str(serial)}
+        added = [from_plain(one) for one in self._as_partitioned_now(files)]
+        # pyiceberg would try a conflict again by itself, and add the files a second time after a commit of the same marker.
+        # It takes the number from the metadata in hand; the table's own stays as it is, for other writers
+        metadata = self.table.metadata
+        self.table.metadata = metadata.model_copy(update={"properties": {**metadata.properties, **_NO_RETRIES}})
+        try:
+            with self.table.transaction() as transaction:
+                transaction.set_properties(dict(marker))
+                with transaction.update_snapshot(snapshot_properties=marker).fast_append() as append:
+                    for one in added:
+                        append.append_data_file(one)
+        except (CommitFailedException, CommitStateUnknownException) as error:
+            raise CommitConflictError(str(error)) from error
+
+    @override
+    def missing(self, files: Sequence[DataFile]) -> str | None:
+        paths = [str(one["path"]) for one in files]
+        return next((path for path in paths if not self.table.io.new_input(path).exists()), None)
+
+    @override
+    def remove(self, files: Sequence[DataFile]) -> None:
+        self._delete([str(one["path"]) for one in files])
+
+    @override
+    def put(self, name: str, content: bytes) -> None:
+        with self.table.io.new_output(self._place(name)).create(overwrite=True) as stream:
+            stream.write(content)
+
+    @override
+    def get(self, name: str) -> bytes | None:
+        try:
+            with self.table.io.new_input(self._place(name)).open() as stream:
+                return bytes(stream.read())
+        except FileNotFoundError:
+            return None
+
+    @override
+    def drop(self, names: Sequence[str]) -> None:
+        self._delete([self._place(name) for name in names])
+
+    def _as_partitioned_now(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """Return the files; the rows of those that were staged with an older partition spec are staged again."""
+        now = self.table.metadata.default_spec_id
+        fitting = [one for one in files if one["spec"] == now]
+        for old in (one for one in files if one["spec"] != now):
+            with self.table.io.new_input(old["path"]).open() as stream:
+                rows = pq.read_table(stream)
+            fitting += self.stage(fit(rows, self.schema, self.name), "")
+        return fitting
+
+    def _place(self, name: str) -> str:
+        return f"{self.table.location().rstrip('/')}/{LISTS}/{name}"
+
+    def _delete(self, places: Sequence[str]) -> None:
+        for place in places:
+            try:
+                self.table.io.delete(place)
+            except FileNotFoundError:
+                continue
+
+
+def make_or_check(
+    catalog: IcebergCatalog,
+    identifier: str,
+    rows: pa.Schema,
+    *,
+    partition_by: Sequence[str] | None,
+    evolve: bool,
+    properties: Mapping[str, str],
+) -> IcebergStaging:
+    """Return a table that rows can be written to, and make it where there is none.
+
+    Args:
+        catalog: Its catalog.
+        identifier: Its name there.
+        rows: The columns of the rows.
+        partition_by: What it is partitioned by: columns, or `day(column)` and the like; None for any.
+        evolve: Whether columns may be added and widened.
+        properties: Those of a new table.
+
+    Raises:
+        ConfigurationError: They can't be written.
+    """
+    found = catalog.open()
+    from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+
+    try:
+        table = IcebergStaging(catalog, identifier)
+    except NoSuchTableError:
+        found.create_namespace_if_not_exists(identifier.rpartition(".")[0])
+        try:
+            with found.create_table_transaction(identifier, rows, properties=dict(properties)) as transaction:
+                if partition_by:
+                    with transaction.update_spec() as spec:
+                        for column, transform in map(parsed_transform, partition_by):
+                            spec.add_field(column, transform)
+        except (TableAlreadyExistsError, CommitFailedException):
+            pass  # another subtask was first
+        except Exception as error:
+            message = f"The table can't be made: {error}"
+            raise ConfigurationError(
+                message, where=identifier, hint="mend its name, its columns or its partitions"
+            ) from error
+        table = IcebergStaging(catalog, identifier)
+    _check_partitions(table, partition_by)
+    for _ in range(_TRIES):
+        changed = missing_columns(rows, table.schema, identifier, evolve=evolve, widen=evolve)
+        if not changed:
+            return table
+        try:
+            with table.table.update_schema() as update:
+                update.union_by_name(pa.schema([field.with_nullable(True) for field in changed]))
+        except CommitFailedException:
+            pass  # another subtask was first
+        table = IcebergStaging(catalog, identifier)
+    message = "Columns could not be added to the table, since others change it all the time."
+    raise ConfigurationError(message, where=identifier, hint="add them by hand")
+
+
+_TRIES = 10
+
+
+def parsed_transform(text: str) -> tuple[str, str]:
+    """Return the column and pyiceberg's transform of `day(column)`, `bucket(16, column)` or a column.
+
+    Raises:
+        JobGraphError: It is none of these.
+    """
+    found = _TRANSFORM.fullmatch(text.strip())
+    if found is None:
+        if "(" in text or not text.strip():
+            message = f"{text!r} is nothing that a table is partitioned by."
+            raise JobGraphError(message, hint="a column, day(column), bucket(16, column) or truncate(4, column)")
+        return text.strip(), "identity"
+    transform, number, column = found.groups()
+    return column, f"{transform}[{number}]" if number else transform
+
+
+def _check_partitions(table: IcebergStaging, partition_by: Sequence[str] | None) -> None:
+    """Check that a table is partitioned as was asked.
+
+    Raises:
+        ConfigurationError: It isn't.
+    """
+    if partition_by is None:
+        return
+    schema = table.table.schema()
+    there = [(schema.find_column_name(one.source_id), str(one.transform)) for one in table.table.spec().fields]
+    wanted: list[Any] = [parsed_transform(one) for one in partition_by]
+    if there != wanted:
+        text = ", ".join(f"{transform}({column})" for column, transform in there) or "nothing"
+        message = f"The table is partitioned by {text}, and not by {', '.join(partition_by) or 'nothing'}."
+        raise ConfigurationError(message, where=table.name, hint="leave with_partition_by() out: the table's is taken")
