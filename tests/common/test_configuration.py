@@ -18,8 +18,7 @@ from pystate.common.configuration.configuration import (
     load_configuration,
     parse_dynamic_properties,
 )
-from pystate.common.configuration.execution_options import CoreOptions
-from pystate.common.configuration.options import PipelineOptions
+from pystate.common.configuration.execution_options import CoreOptions, PipelineOptions
 from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.common.configuration.state_backend_options import StateBackendOptions
 from pystate.common.errors import ConfigurationError, UsageError
