@@ -85,9 +85,24 @@ def test_all_that_does_not_fit_is_told_at_once(pystate, program, savepoint):
     ("words", "changes", "problem"),
     [
         (("-p", "17"), {}, "cannot be restored at parallelism 17: it was written with max parallelism 16"),
-        (("-D", "pipeline.max-parallelism=64"), {}, "Max parallelism mismatch between checkpoint/savepoint state and new"),
-        ((), {"key": "LONG"}, "was written with keys of type STRING; the job's key_by() gives LONG"),
-        ((), {"more": "step.set_max_parallelism(8)"}, "Cannot map operator count with max parallelism 16 to new program"),
+        pytest.param(
+            ("-D", "pipeline.max-parallelism=64"),
+            {},
+            "Max parallelism mismatch between checkpoint/savepoint state and new",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            (),
+            {"key": "LONG"},
+            "was written with keys of type STRING; the job's key_by() gives LONG",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            (),
+            {"more": "step.set_max_parallelism(8)"},
+            "Cannot map operator count with max parallelism 16 to new program",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_an_operator_that_does_not_fit(pystate, program, savepoint, words, changes, problem):
