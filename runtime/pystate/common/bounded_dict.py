@@ -52,12 +52,13 @@ class BoundedDict(Generic[K, V]):
         found = self._entries.get(key)
         if found is None:
             return None
-        if self._seconds is not None and self._clock() - found[0] >= self._seconds:
+        since, value = found
+        if self._seconds is not None and self._clock() - since >= self._seconds:
             del self._entries[key]
             return None
         if renew:
             self._entries.move_to_end(key)
-        return found[1]
+        return value
 
     def pop(self, key: K) -> V | None:
         """Remove an entry and return its value; None if it is unknown."""

@@ -55,8 +55,9 @@ class _Enumerator(SplitEnumerator[HybridSplit], SplitEnumeratorContext[SourceSpl
     ) -> None:
         self._sources = sources
         self._context = context
-        self._number: int = 0 if checkpoint is None else checkpoint[0]
-        self._checkpoint: Any = None if checkpoint is None else checkpoint[1]
+        self._number: int
+        self._checkpoint: Any
+        self._number, self._checkpoint = (0, None) if checkpoint is None else checkpoint
         self._restored = checkpoint is not None
         self._finished: set[int] = set()
         self._inner: SplitEnumerator[Any] | None = None

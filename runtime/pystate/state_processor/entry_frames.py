@@ -268,12 +268,11 @@ def _in_order(info: StateMetaInfoSnapshot, codec: KeyCodec, entries: Iterable[En
 
 def _once(info: StateMetaInfoSnapshot, codec: KeyCodec, entries: Iterable[Entry]) -> Iterator[Entry]:
     last: tuple[bytes, bytes] | None = None
-    for entry in entries:
-        place = entry[0], entry[1]
-        if place == last:
-            raise _twice(info, codec, entry[0])
-        last = place
-        yield entry
+    for key, sub_key, value in entries:
+        if (key, sub_key) == last:
+            raise _twice(info, codec, key)
+        last = key, sub_key
+        yield key, sub_key, value
 
 
 def _twice(info: StateMetaInfoSnapshot, codec: KeyCodec, data: bytes) -> SnapshotError:

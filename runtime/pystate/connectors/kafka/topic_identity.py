@@ -112,8 +112,10 @@ class TopicProof:
             raise self._refusal
         if self._asked is None and self._clock() >= self.look_at():
             self._begin()
-        elif self._asked is not None and self._asked[1].done():
-            self._take(0)
+        elif self._asked is not None:
+            _, answer = self._asked
+            if answer.done():
+                self._take(0)
 
     def look_at(self) -> int:
         """Return when to call `look` again."""

@@ -131,7 +131,10 @@ class ExactlyOnceSqlSink(SqlSink, SupportsCommitter[dict[str, Any]]):
     def _record(self, element: Any, context: SinkWriter.Context) -> Any:
         del context
         operation = self.target.operation(element)
-        return None if operation is None else (operation[0], [to_plain(value) for value in operation[1]])
+        if operation is None:
+            return None
+        kind, values = operation
+        return kind, [to_plain(value) for value in values]
 
 
 class SqlSinkBuilder:

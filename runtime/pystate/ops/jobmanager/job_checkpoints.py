@@ -63,8 +63,10 @@ class StatisticsFiles:
         version = _version(path, driver_is_gone)  # before it is read: one that is replaced in between is read again
         with self._lock:
             kept = self._kept.get(str(path), renew=True)
-        if kept is not None and kept[0] == version:
-            return kept[1]
+        if kept is not None:
+            version_kept, statistics = kept
+            if version_kept == version:
+                return statistics
         found = read_statistics(path, sys.maxsize, self._clock, driver_is_gone=driver_is_gone)
         if found is None or version is None:
             return self.nothing()

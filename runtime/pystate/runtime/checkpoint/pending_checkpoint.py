@@ -250,7 +250,7 @@ class PendingCheckpoint:
 
     def slot_answered(self, index: int) -> None:
         """Record that the subtasks of that index don't hang in the barrier."""
-        self._handed_out = {subtask: since for subtask, since in self._handed_out.items() if subtask[1] != index}
+        self._handed_out = {(uid, one): since for (uid, one), since in self._handed_out.items() if one != index}
 
     def capture(self, cut: Callable[[], SourceCut]) -> None:
         """Set the source positions at the cut."""

@@ -57,7 +57,10 @@ class JobMetrics:
             ),
             default=None,
         )
-        return {} if lowest is None else {"watermark": lowest[0], "watermark_task": lowest[1]}
+        if lowest is None:
+            return {}
+        watermark, task_name = lowest
+        return {"watermark": watermark, "watermark_task": task_name}
 
     def collect(self, statistics: CheckpointStatsTracker) -> DriverMetrics:
         """Return all metrics.

@@ -109,12 +109,12 @@ class JobView:
         """Return the table and the plot."""
         with self._lock:
             rows, facts = self._rows(), self._facts
-            rates = [list(rates) for rates in self._rates]
+            read, written = (list(rates) for rates in self._rates)
         plots = "".join(
             f"<div><small>{label}</small><br>{svg_plot(values, label, color)}</div>"
             for label, values, color in (
-                ("rows/s read", rates[0], "#1f77b4"),
-                ("rows/s written", rates[1], "#2ca02c"),
+                ("rows/s read", read, "#1f77b4"),
+                ("rows/s written", written, "#2ca02c"),
             )
             if any(value is not None for value in values)
         )
@@ -140,9 +140,10 @@ class JobView:
         facts = self._facts
         counts = facts.checkpoints.get("counts", {})
         latest = (facts.checkpoints.get("latest") or {}).get("completed")
+        read, written = self._rates
         rows = [
-            ("rows read", _rows_text(facts.records_in, self._rates[0])),
-            ("rows written", _rows_text(facts.records_out, self._rates[1])),
+            ("rows read", _rows_text(facts.records_in, read)),
+            ("rows written", _rows_text(facts.records_out, written)),
             ("watermark", format_watermark(facts.watermark, self._now())),
             ("checkpoints", f"{counts.get('completed', 0)} completed, {counts.get('failed', 0)} failed"),
         ]

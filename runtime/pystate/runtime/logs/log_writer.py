@@ -83,7 +83,7 @@ class BoundedLogs:
         """Delete the oldest pieces until a number of bytes fits."""
         while self._bytes() + needed > self._bounds.max_bytes:
             found = [(path.stat().st_mtime_ns, begin, path, log) for log in self._logs for begin, path in pieces(log)]
-            full = [piece for piece in found if piece[2].stat().st_size]
+            full = [(since, begin, path, log) for since, begin, path, log in found if path.stat().st_size]
             if full:
                 _, _, oldest, log = min(full)
                 _delete(log, oldest)

@@ -44,7 +44,10 @@ class _Merging(AccumulatorParam[_Sums]):
             before = merged.get(subtask, {})
             # each Spark task may bring new names, without end
             taken = {key: value for key, value in samples.items() if key in before or len(before) < MAX_METRICS}
-            merged[subtask] = before | {key: plus(key[3], before.get(key), value) for key, value in taken.items()}
+            for key, value in taken.items():
+                *_, kind = key
+                taken[key] = plus(kind, before.get(key), value)
+            merged[subtask] = before | taken
         return merged
 
 

@@ -108,13 +108,13 @@ def _keys(request: RestRequest) -> dict[str, Any]:
 
 
 def _compare(request: RestRequest) -> dict[str, Any]:
-    places = [resolve_snapshot(str(request[one])) for one in (_BEFORE, _AFTER)]
+    before, after = places = [resolve_snapshot(str(request[one])) for one in (_BEFORE, _AFTER)]
     sides = [(place, read_snapshot(place)) for place in places]
     old, new = (inspect_operators(*side) for side in sides)
     differences = compare(old, new, ContentComparison(*sides).are_equal)
     return {
-        "before": places[0].uri,
-        "after": places[1].uri,
+        "before": before.uri,
+        "after": after.uri,
         "operators": [one.to_json() for one in differences],
         "sources": [one.to_json() for one in compare_sources(*(snapshot_sources(*side) for side in sides))],
     }

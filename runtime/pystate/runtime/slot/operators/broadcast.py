@@ -40,8 +40,8 @@ class _DeclaredStates:
 
     def get(self, descriptor: MapStateDescriptor) -> Any:
         """Return the state; called for every element, so an identical descriptor object is not compared."""
-        declared = self._states.get(descriptor.name)
-        if declared is None or (declared[0] is not descriptor and not _alike(declared[0], descriptor)):
+        declared, state = self._states.get(descriptor.name, (None, None))
+        if declared is None or (declared is not descriptor and not _alike(declared, descriptor)):
             known = ", ".join(repr(one) for one, _ in self._states.values()) or "none"
             message = f"The broadcast state {descriptor!r} does not exist; declared are: {known}."
             raise StateDeclarationError(
@@ -49,7 +49,7 @@ class _DeclaredStates:
                 where=self._where,
                 hint="check the descriptor for typos, or give it to broadcast(...) if you forgot to",
             )
-        return declared[1]
+        return state
 
 
 def _alike(declared: MapStateDescriptor, asked: MapStateDescriptor) -> bool:

@@ -125,16 +125,17 @@ class ColumnAggregation(ColumnHandler):
 
     def unread(self, distinct: DistinctKeys) -> tuple[Sequence[Hashable], Sequence[int]]:
         """See `ColumnHandler.unread`."""
-        self._looked_up = distinct, self._results.places_of(distinct)
-        unknown = np.flatnonzero(self._looked_up[1] < 0).tolist()
+        places = self._results.places_of(distinct)
+        self._looked_up = distinct, places
+        unknown = np.flatnonzero(places < 0).tolist()
         return [distinct.internal[place] for place in unknown], [distinct.groups[place] for place in unknown]
 
     def _aggregate(self, data: pa.RecordBatch, distinct: DistinctKeys) -> bool:
         """Aggregate the elements of a batch, or do nothing and return False."""
         field, results = self._field, self._results
-        looked_up, self._looked_up = self._looked_up, None
-        is_known = looked_up is not None and looked_up[0] is distinct
-        places = looked_up[1] if is_known and looked_up is not None else results.places_of(distinct)
+        (looked_up, places), self._looked_up = self._looked_up or (None, None), None
+        if looked_up is not distinct or places is None:
+            places = results.places_of(distinct)
         in_memory = places >= 0
         keys, groups, others = distinct.internal, distinct.groups, np.arange(len(places))
         if in_memory.any():

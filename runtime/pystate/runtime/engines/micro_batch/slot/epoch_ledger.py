@@ -121,7 +121,8 @@ class EpochLedger:
         """Pass the prepared epoch of an attempt that failed on to another one, if its rows were not that attempt's."""
         if self.prepared is None or not self._reads_itself:
             return False
-        self.prepared = (self.prepared[0], asker)
+        epoch, _ = self.prepared
+        self.prepared = epoch, asker
         return True
 
     def finish(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.time import current_time_ms
@@ -17,6 +17,13 @@ class Slots(Protocol):
 
     def call_all(self, op: str, arguments: Callable[[int], dict[str, Any]]) -> dict[int, Any]:
         """Call all slots at the same time, and return the answer of each."""
+
+
+class _Waiting(NamedTuple):
+    """A checkpoint whose barriers overtake records from a time on, ms since 1970."""
+
+    checkpoint_id: int
+    overtakes_at: int
 
 
 class DownstreamRoom:
@@ -36,14 +43,14 @@ class DownstreamRoom:
         self._channels = channels
         self._settings = InputSettings.of(configuration)
         self._slots = slots
-        self._waiting: tuple[int, int] | None = None  # the checkpoint, and the time from which its barriers overtake
+        self._waiting: _Waiting | None = None
         self._paused = -1  # the checkpoint for which subtasks have been told to wait
 
     def barrier_sent(self, barrier: CheckpointBarrier) -> None:
         """Record a barrier that was sent. May be called from any thread."""
         overtakes_at = self._settings.overtakes_at(barrier)
         if overtakes_at is not None:
-            self._waiting = barrier.checkpoint_id, overtakes_at
+            self._waiting = _Waiting(barrier.checkpoint_id, overtakes_at)
 
     def look(self) -> None:
         """Tell subtasks to wait, and to continue where there is space.
@@ -52,9 +59,9 @@ class DownstreamRoom:
             PystateError: A slot doesn't answer.
         """
         waiting = self._waiting
-        if waiting is None or self._clock() < waiting[1]:
+        if waiting is None or self._clock() < waiting.overtakes_at:
             return
-        checkpoint_id = waiting[0]
+        checkpoint_id = waiting.checkpoint_id
         if self._settings.aligned_timeout_ms and checkpoint_id > self._paused:  # else they wait since they sent the barrier
             self._paused = checkpoint_id
             self._slots.call_all("pause", lambda _: {"checkpoint_id": checkpoint_id})

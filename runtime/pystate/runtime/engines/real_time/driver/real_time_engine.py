@@ -148,7 +148,8 @@ class RealTimeEngine:
             failure = relays.failure()
             if failure is not None:
                 events.engine_failed(*failure)
-                raise failure[0]
+                error, _ = failure
+                raise error
             deadline.saw(sum(came.values()))
             if deadline.has_passed():
                 tasks = self._plan.width + sum(self._channels.partitions)

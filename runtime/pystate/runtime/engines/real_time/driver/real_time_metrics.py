@@ -54,6 +54,6 @@ class RecordCounts:
         sums = dict(self._before)
         for counts in self._reported.values():
             for uid, (read, written) in counts.items():
-                before = sums.get(uid, (0, 0))
-                sums[uid] = before[0] + read, before[1] + written
+                read_before, written_before = sums.get(uid, (0, 0))
+                sums[uid] = read_before + read, written_before + written
         return sums

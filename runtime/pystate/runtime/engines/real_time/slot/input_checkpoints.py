@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pystate.common.errors import CheckpointFailedError
 from pystate.core.snapshot.handles.input_channel_state import channels_changed
@@ -25,6 +26,13 @@ from pystate.runtime.slot.subtask_checkpoints import Alignment, FrozenCheckpoint
 
 IN_MEMORY_BYTES = 1 << 20
 """The memory bound for the rest of a batch; beyond it a file is used."""
+
+
+class _Unaligned(NamedTuple):
+    """An unaligned checkpoint whose data in flight isn't complete yet."""
+
+    frozen: FrozenCheckpoint
+    rest: ChannelState | None
 
 
 class InputCheckpoints:
@@ -51,7 +59,7 @@ class InputCheckpoints:
         self._settle = settle
         self._ending = ending
         self._directory = directory
-        self._unaligned: tuple[FrozenCheckpoint, ChannelState | None] | None = None  # its in-flight data is not complete yet
+        self._unaligned: _Unaligned | None = None
 
     def poll(self) -> CheckpointEvent | None:
         """Return the checkpoint event to execute before the next element; None for none."""
@@ -93,11 +101,11 @@ class InputCheckpoints:
         self._drop_unaligned()
         frozen = checkpoints.freeze(barrier)
         if frozen is not None:
-            self._unaligned = frozen, self._persist(barrier.checkpoint_id, unconsumed)
+            self._unaligned = _Unaligned(frozen, self._persist(barrier.checkpoint_id, unconsumed))
 
     def _complete(self, measured: InputCheckpoint, checkpoints: SubtaskCheckpointCoordinator) -> None:
         queued = measured.channel_state
-        if self._unaligned is None or self._unaligned[0].checkpoint_id != measured.checkpoint_id:
+        if self._unaligned is None or self._unaligned.frozen.checkpoint_id != measured.checkpoint_id:
             if queued is not None:
                 queued.close()
             return
@@ -108,7 +116,7 @@ class InputCheckpoints:
 
     def _aborted(self, event: CheckpointAborted, checkpoints: SubtaskCheckpointCoordinator) -> None:
         """Decline a checkpoint, and cancel its barrier downstream."""
-        if self._unaligned is not None and self._unaligned[0].checkpoint_id == event.checkpoint_id:
+        if self._unaligned is not None and self._unaligned.frozen.checkpoint_id == event.checkpoint_id:
             self._drop_unaligned()
         if event.checkpoint_id > self._output.behind:
             self._output.cancel(event.checkpoint_id)

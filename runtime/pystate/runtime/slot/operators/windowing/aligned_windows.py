@@ -180,26 +180,27 @@ class AlignedWindowOperator(WindowOperator):
                 self._fire_gathered()
                 self._group = group = key_group
             window: Any = namespace
+            start, end = window
             address = key, namespace
-            if whole is not None and time >= window[1] - 1:
+            if whole is not None and time >= end - 1:
                 accumulator = whole.read(address, key_group)
                 if accumulator is not None:
                     if time > highest:
                         whole.remove_new(address)
                     else:
                         whole.remove(address, key_group)
-                    if time == window[1] - 1:
+                    if time == end - 1:
                         gather(window, key, accumulator)
                     else:  # of an operator with more allowed lateness, where the window has fired
                         self._keys.active_key, self._keys.active_key_group = key, key_group
                         self._clear_function_states(TimeWindow(*window))
-            if not slide or window[1] - window[0] != slide:
+            if not slide or end - start != slide:
                 continue
             accumulator = read(address, key_group)
             if accumulator is None:
                 continue
             gather((time + 1 - size, time + 1), key, accumulator)
-            if time == window[0] + size - 1:
+            if time == start + size - 1:
                 remove(address, key_group)
             else:
                 add(new_timer(time + slide, key, key_group, namespace))
@@ -214,11 +215,11 @@ class AlignedWindowOperator(WindowOperator):
     def _fire_gathered(self) -> None:
         """Fire the windows of the current key group for the keys that aren't in memory."""
         pending = self._pending
-        for window, found in self._gathered.items():
-            if self._shared is not None and window[1] - window[0] == self._size:
+        for (start, end), found in self._gathered.items():
+            if self._shared is not None and end - start == self._size:
                 for key in [key for key in found if key in pending]:
                     pending[key] = self._merged(pending[key], found.pop(key))
-            self._fire(window, found, repeat(self._group))
+            self._fire((start, end), found, repeat(self._group))
         self._gathered.clear()
         self._group = -1
 
@@ -226,7 +227,8 @@ class AlignedWindowOperator(WindowOperator):
         """Emit the results of a window for some keys, and have the function clear its states of the window."""
         context, time, result_of = self._keys, self._time, self._accumulators.result
         plain, output, clears = self._operation.window_function is None, self._output, self._clears
-        shown, end = TimeWindow(*window), window[1] - 1
+        shown = TimeWindow(*window)
+        end = shown.max_timestamp()
         if self._shared is not None and self._shared.merge is operator.add:  # whose sums may be too large
             fired = dict(zip(fired, map(self._accumulators.checked, fired.values()), strict=True))
         for (context.active_key, accumulator), context.active_key_group in zip(fired.items(), key_groups, strict=False):

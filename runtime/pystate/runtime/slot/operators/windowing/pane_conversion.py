@@ -62,19 +62,21 @@ def _convert(
         if accumulator is None:  # a window of the pane's length
             continue
         pane: Any = timer.namespace
+        start, _ = pane
         old.remove((timer.key, pane), timer.key_group)
         timers.remove(timer)
-        for window in panes.windows(pane[0], timer.timestamp):
+        for window in panes.windows(start, timer.timestamp):
             address = timer.key, window
+            _, end = window
             before = contents.read(address, timer.key_group)
             after = accumulator if before is None else contents.checked(panes.merge(before, accumulator))
             contents.hold_all([address], [timer.key_group], [after])
-            timers.add(new_timer(window[1] - 1, timer.key, timer.key_group, window))
+            timers.add(new_timer(end - 1, timer.key, timer.key_group, window))
         if number % _TIMERS_PER_LOOK == 0:
             backend.limit_epoch(_TIMERS_PER_LOOK, 0)
 
 
 def _length(timer: Timer) -> int:
     window: Any = timer.namespace
-    length: int = window[1] - window[0]
-    return length
+    start, end = window
+    return int(end - start)

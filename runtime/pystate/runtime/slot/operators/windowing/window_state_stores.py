@@ -28,8 +28,10 @@ class WindowStates:
     def handle(self, descriptor: StateDescriptor) -> InternalKvState:
         """Return the state of a descriptor. Called for every element, so an identical descriptor object is not compared."""
         known = self._handles.get(descriptor.name)
-        if known is not None and known[0] is descriptor:
-            return known[1]
+        if known is not None:
+            declared, handle = known
+            if declared is descriptor:
+                return handle
         handle = self._backend.get_or_create_keyed_state(descriptor, self.namespaces.serializer)
         self._handles[descriptor.name] = (descriptor, handle)
         return handle

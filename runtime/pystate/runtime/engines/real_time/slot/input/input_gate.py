@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from pystate.common.errors import ControlError
 from pystate.common.time import current_time_ms
@@ -25,6 +25,13 @@ from pystate.runtime.plan.channels import SubtaskId
 
 CheckpointEvent = TakeCheckpoint | InputComplete | CheckpointAborted
 GateEvent = Frame | CheckpointEvent
+
+
+class _Opening(NamedTuple):
+    """A checkpoint whose data is accepted without limit from a time on, ms since 1970."""
+
+    checkpoint_id: int
+    opens_at: int
 
 
 class InputGate:
@@ -50,7 +57,7 @@ class InputGate:
         self._gate = CheckpointedInputGate(len(upstream), settings, clock)
         self._sequences = [0] * len(upstream)
         self._barriers = [-1] * len(upstream)  # by channel: the newest checkpoint whose barrier has arrived
-        self._opening: tuple[int, int] | None = None  # the checkpoint whose data is accepted without limit, and from when on
+        self._opening: _Opening | None = None
         self._closed = False
 
     @property
@@ -102,8 +109,8 @@ class InputGate:
         if opens_at is None:
             return
         with self._mailbox.changed:
-            if self._opening is None or self._opening[0] < barrier.checkpoint_id:
-                self._opening = barrier.checkpoint_id, opens_at
+            if self._opening is None or self._opening.checkpoint_id < barrier.checkpoint_id:
+                self._opening = _Opening(barrier.checkpoint_id, opens_at)
                 self._mailbox.changed.notify_all()
 
     def abort(self, checkpoint_id: int) -> None:
@@ -111,7 +118,7 @@ class InputGate:
         with self._mailbox.changed:
             if self._closed:
                 return
-            if self._opening is not None and self._opening[0] == checkpoint_id:
+            if self._opening is not None and self._opening.checkpoint_id == checkpoint_id:
                 self._opening = None
             self._gate.abort_checkpoint(checkpoint_id)
             self._mailbox.changed.notify_all()
@@ -185,7 +192,9 @@ class InputGate:
         return self._clock() >= opens_at
 
     def _until_open_s(self) -> float | None:
-        return None if self._opening is None else min(max(0.0, self._opening[1] - self._clock()) / 1000, LONGEST_WAIT_S)
+        if self._opening is None:
+            return None
+        return min(max(0.0, self._opening.opens_at - self._clock()) / 1000, LONGEST_WAIT_S)
 
 
 def _element_of(frame: Frame) -> StreamElement:

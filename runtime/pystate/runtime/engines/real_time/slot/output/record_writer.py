@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import FrameKind, pack_frame, pack_message
-from pystate.runtime.engines.real_time.slot.output.channel_selector import Share, channel_selector
+from pystate.runtime.engines.real_time.slot.output.channel_selector import channel_selector
 from pystate.runtime.plan.channels import JobChannels, Place
 from pystate.runtime.plan.job_plan import edges_of
 from pystate.runtime.plan.task import TaskSpec
@@ -79,12 +79,12 @@ class RecordWriter:
         uid, index, select = self._edges[tag]
         shares: Any = select(batch)
         places = self._places[uid]
-        before: Share | None = None
+        before: pa.RecordBatch | None = None
         parts: list[tuple[Any, int]] = []
         for subtask, rows in shares:
-            if before is None or before[1] is not rows:  # rows for all subtasks are serialized once
+            if before is not rows:  # rows for all subtasks are serialized once
                 parts = [(part.serialize(), part.num_rows) for part in frame_sized(rows)]
-            before = subtask, rows
+            before = rows
             for data, count in parts:
                 self._send(uid, places[subtask], FrameKind.BATCH, data, index, count)
 
