@@ -22,7 +22,7 @@ class TakingState(Protocol):
     def update(self, value: Any, /) -> None:
         """See `ValueState`."""
 
-    def put(self, value: Any, /) -> None:
+    def update_checked(self, value: Any, /) -> None:
         """Set the current address's value, which is in the stored form."""
 
     def clear(self) -> None:
@@ -61,13 +61,13 @@ class AccumulatingState(MergingState[Any, Any]):
         checked: Returns an accumulator in the stored form, or raises.
     """
 
-    __slots__ = ("_checked", "_name", "_put", "_read", "_values", "take")
+    __slots__ = ("_checked", "_name", "_read", "_values", "_write", "take")
 
     def __init__(self, name: str, values: TakingState, checked: Callable[[Any], Any]) -> None:
         self._name = name
         self._values = values
         self._read = values.value
-        self._put = values.put
+        self._write = values.update_checked
         self._checked = checked
         self.take = values.take
 
@@ -107,14 +107,14 @@ class AccumulatingState(MergingState[Any, Any]):
 
     @override
     def add(self, value: Any) -> None:
-        self._put(self.combine(self._read(), value))
+        self._write(self.combine(self._read(), value))
 
     def merge(self, taken: Sequence[Any]) -> None:
         """Merge taken accumulators into the current one."""
         current = self.take()
         for accumulator in taken:
             current = accumulator if current is None else self.merged(current, accumulator)
-        self._put(current)
+        self._write(current)
 
     @override
     def clear(self) -> None:

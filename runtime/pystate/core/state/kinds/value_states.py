@@ -64,9 +64,9 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @override
     def update(self, value: Any) -> None:
-        self.put(None if value is None else self._checked(value))
+        self.update_checked(None if value is None else self._checked(value))
 
-    def put(self, value: Any) -> None:
+    def update_checked(self, value: Any) -> None:
         """Set the current key's value, which must have been checked; None removes."""
         key = self._context.active_key
         if key not in self._overlay:
@@ -75,7 +75,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
 
     @override
     def clear(self) -> None:
-        self.put(None)
+        self.update_checked(None)
 
     def take(self) -> Any:
         """Remove the current key's value and return it; None if there is none."""

@@ -46,16 +46,16 @@ class TtlValueState(TtlPairsState[OverlayValueState], ValueState[Any]):
 
     @override
     def update(self, value: Any) -> None:
-        self.put(None if value is None else self._check_value(value))
+        self.update_checked(None if value is None else self._check_value(value))
 
-    def put(self, value: Any) -> None:
+    def update_checked(self, value: Any) -> None:
         """Set the current key's value, which must have been checked; None removes."""
         self._accesses += 1
         self._write(None if value is None else (self._clock(), value))
 
     @override
     def clear(self) -> None:
-        self.put(None)
+        self.update_checked(None)
 
     def checked(self, value: Any) -> Any:
         """Return a value in the stored form.
