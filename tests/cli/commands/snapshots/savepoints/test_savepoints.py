@@ -21,8 +21,8 @@ from tests.cli.views.test_views import rendered
 from tests.core.snapshot.snapshots import COUNT, V1, WORDS, write_checkpoint, write_savepoint
 from tests.fixtures import all_kinds, windows
 
-EXPECTED = Path(__file__).parents[2] / "expected"
-FIXTURES = Path(__file__).parents[3] / "fixtures"
+EXPECTED = Path(__file__).parents[3] / "expected"
+FIXTURES = Path(__file__).parents[4] / "fixtures"
 
 
 @pytest.fixture
