@@ -86,7 +86,7 @@ def pages(job, failed):
     ]
     return {
         "overview": ("/", []),
-        "job": (f"/jobs/{job}", [".node >> nth=1"]),
+        "job": (f"/jobs/{job}", [".node.hot >> nth=0"]),
         "checkpoints": (
             f"/jobs/{job}/checkpoints",
             ["td button[aria-expanded] >> nth=0", "td button.plain[aria-expanded] >> nth=-1"],

@@ -190,7 +190,7 @@ def test_an_exception_names_the_place_in_the_users_code(pages: Pages, failed: st
 def test_the_job_of_a_failure_says_what_it_was_and_leads_to_it(pages: Pages, failed: str) -> None:
     page = pages.go(f"/jobs/{failed}")
     told = page.get_by_role("alert")
-    expect(told).to_contain_text("/jobs/count.py")
+    expect(told).to_contain_text("count (uid count), subtask 1")
     told.get_by_role("link", name="Where it failed, and at which record").click()
     expect(page.get_by_text("ZeroDivisionError").first).to_be_visible()
 

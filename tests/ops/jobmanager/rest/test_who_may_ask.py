@@ -39,6 +39,8 @@ OWNERS = {
     "GET /pystate/savepoints/comparison",
     "GET /pystate/jobs/{job_id}/submission",
     "POST /pystate/jobs/{job_id}/fork",
+    "PATCH /jobs/{job_id}/rescaling",
+    "POST /pystate/jobs/{job_id}/replacement",
     "GET /pystate/savepoints/inspection",
     "GET /pystate/savepoints/key-groups",
     "GET /pystate/savepoints/keys",
