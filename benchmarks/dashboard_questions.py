@@ -130,6 +130,7 @@ def main():
             "execution.checkpointing.timeout": "6 s",
             "execution.checkpointing.tolerable-failed-checkpoints": "1000",
             "execution.checkpointing.savepoint-dir": str(folder / "savepoints"),
+            "execution.checkpointing.num-retained": "5",
             "web.checkpoints.history": "50",
         }
         with RunningJob(folder, JOB, [folder / "stop"], 2, settings) as job, browser() as chromium:

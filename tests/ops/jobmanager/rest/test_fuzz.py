@@ -39,6 +39,7 @@ NEEDS_MORE = {
     "GET /savepoint-disposal/{trigger_id}",
     "GET /jobs/{job_id}/savepoints/{trigger_id}",
     "GET /jobs/{job_id}/checkpoints/{trigger_id}",
+    "GET /jobs/{job_id}/rescaling/{trigger_id}",
     "GET /pystate/jobs/{job_id}/resubmission",
     "POST /pystate/jobs/{job_id}/fork",
     "POST /pystate/jobs/{job_id}/resubmission",
