@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from pystate.common.errors import ConfigurationError, JobGraphError, RecordError
+from pystate.common.errors import ConfigurationError, JobGraphError, RecordError, UsageError
 from pystate.common.row import Row
+from pystate.common.time import Duration
 from pystate.common.type_info import Types
 from pystate.connectors.lakehouse.table_committer import TableCommitter
-from pystate.datastream.connectors.delta import DeltaSink
+from pystate.datastream.connectors.delta import DeltaSink, find_orphans, remove_orphans
 from pystate.testing import SinkTestHarness
 from tests.connectors.lakehouse.tables import killed_at
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
@@ -207,3 +209,29 @@ def test_a_table_on_s3_is_written_by_several_subtasks_and_a_racing_writer(s3_ser
     assert sorted(table.to_pyarrow_table()["n"].to_pylist()) == [0, 1, 7]
     assert table.version() == 2
     assert SECRET_KEY not in repr(builder.build())
+
+
+def test_what_a_killed_job_has_left_is_found_and_removed_and_nothing_else(tmp_path):
+    path, day = tmp_path / "t", Duration.of_days(1)
+    sink = DeltaSink.for_table(str(path)).with_row_type(Types.ROW_NAMED(["n"], [Types.LONG()])).build()
+    written(sink, [Row(n=1)])
+    subtasks = [SinkTestHarness(sink, parallelism=2, subtask_index=index, attempt=1) for index in range(2)]
+    for one in subtasks:
+        one.open()
+        one.process_element(Row(n=2))
+        one.snapshot(2)
+    (path / "somebodys.parquet").write_bytes(b"PAR1")
+    left = {*path.glob("pystate-*-1-*.parquet"), *path.glob("_pystate/*.files")}
+    assert len(left) == 4
+    assert find_orphans(str(path), day) == []  # too young
+
+    for file in path.rglob("*"):
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    names = sorted(str(file.relative_to(path)) for file in left)
+    assert find_orphans(str(path), day) == names
+    assert remove_orphans(str(path), day) == names
+    assert find_orphans(str(path), day) == []
+    assert (path / "somebodys.parquet").exists()
+    assert read(path) == [{"n": 1}]
+    with pytest.raises(UsageError, match="younger than an hour"):
+        find_orphans(str(path), Duration.of_minutes(5))

@@ -44,7 +44,7 @@ class DeltaStaging(StagingTable):
     def __init__(self, uri: str, storage_options: Mapping[str, str], compression: str = "snappy") -> None:
         self.name = uri
         self.table: DeltaTable = deltalake().DeltaTable(uri, storage_options=dict(storage_options) or None)
-        self._folder = TableFolder(uri, storage_options)
+        self.folder = TableFolder(uri, storage_options)
         self._compression = compression
         self.partition_by = list(self.table.metadata().partition_columns)
         self.schema = pa.schema(self.table.schema().to_arrow())
@@ -77,7 +77,7 @@ class DeltaStaging(StagingTable):
         content = pa.BufferOutputStream()
         pq.write_table(rows, content, compression=self._compression)
         written = content.getvalue()
-        self._folder.write(name, written)
+        self.folder.write(name, written)
         return {
             "path": name,
             "size": written.size,
@@ -111,23 +111,23 @@ class DeltaStaging(StagingTable):
 
     @override
     def missing(self, files: Sequence[DataFile]) -> str | None:
-        return self._folder.missing([str(one["path"]) for one in files])
+        return self.folder.missing([str(one["path"]) for one in files])
 
     @override
     def remove(self, files: Sequence[DataFile]) -> None:
-        self._folder.delete([str(one["path"]) for one in files])
+        self.folder.delete([str(one["path"]) for one in files])
 
     @override
     def put(self, name: str, content: bytes) -> None:
-        self._folder.write(f"{LISTS}/{name}", content)
+        self.folder.write(f"{LISTS}/{name}", content)
 
     @override
     def get(self, name: str) -> bytes | None:
-        return self._folder.read(f"{LISTS}/{name}")
+        return self.folder.read(f"{LISTS}/{name}")
 
     @override
     def drop(self, names: Sequence[str]) -> None:
-        self._folder.delete([f"{LISTS}/{name}" for name in names])
+        self.folder.delete([f"{LISTS}/{name}" for name in names])
 
 
 def make_or_check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pystate.connectors.delta.delta_orphans import find_orphans, remove_orphans
 from pystate.connectors.delta.delta_sink import DeltaSink, DeltaSinkBuilder
 
-__all__ = ["DeltaSink", "DeltaSinkBuilder"]
+__all__ = ["DeltaSink", "DeltaSinkBuilder", "find_orphans", "remove_orphans"]

@@ -1,0 +1,50 @@
+"""Finds staged files that no checkpoint will commit any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pystate.common.errors import UsageError
+from pystate.common.time import Duration, current_time_ms
+from pystate.connectors.delta.delta_client import table_uri
+from pystate.connectors.delta.delta_staging import LISTS, DeltaStaging
+from pystate.connectors.lakehouse.table_writer import FILES_OF_OURS
+
+_HOUR_MS = 3_600_000
+
+
+def find_orphans(uri: str, older_than: Duration, storage_options: Mapping[str, str] | None = None) -> list[str]:
+    """Return the paths, below the table, of staged files that are in no version of it, and of lists of such files.
+
+    A job that was killed leaves them. Savepoints that were taken with `cancel` or of a running job may still have to commit
+    theirs when somebody resumes them: choose an age beyond the oldest savepoint that is to be resumed.
+
+    Args:
+        uri: The table.
+        older_than: Their age; whole hours.
+        storage_options: How its storage is reached.
+
+    Raises:
+        UsageError: The age is below an hour.
+    """
+    return _orphans(DeltaStaging(table_uri(uri), storage_options or {}), older_than)
+
+
+def remove_orphans(uri: str, older_than: Duration, storage_options: Mapping[str, str] | None = None) -> list[str]:
+    """Delete what `find_orphans` finds; return it."""
+    table = DeltaStaging(table_uri(uri), storage_options or {})
+    found = _orphans(table, older_than)
+    table.folder.delete(found)
+    return found
+
+
+def _orphans(table: DeltaStaging, older_than: Duration) -> list[str]:
+    hours = older_than.to_millis() // _HOUR_MS
+    if hours < 1:
+        message = "Files that are younger than an hour may belong to a checkpoint that is under way."
+        raise UsageError(message, where=table.name, hint="Duration.of_days(7)")
+    old = table.folder.older_than(current_time_ms() - hours * _HOUR_MS)
+    unused = set(table.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True))
+    return sorted(
+        path for path in old if path.startswith(f"{LISTS}/") or (path.startswith(FILES_OF_OURS) and path in unused)
+    )
