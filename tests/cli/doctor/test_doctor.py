@@ -44,9 +44,10 @@ def test_a_healthy_machine(pystate, conf, own_home):
 
     names = [line[6:23].strip() for line in out.splitlines() if not line.startswith(" ")]
     assert code == 0, out
-    assert names[:9] == ["python", "packages", "open files", "java", "spark", "home", "settings", "kafka", "sql"]
-    assert names[9:12] == ["cores", "checkpoints", "savepoints"]
-    assert names[12:14] == ["job manager", "port"]
+    of_connectors = ["delta", "iceberg", "kafka", "sql"]
+    assert names[:11] == ["python", "packages", "open files", "java", "spark", "home", "settings", *of_connectors]
+    assert names[11:14] == ["cores", "checkpoints", "savepoints"]
+    assert names[14:16] == ["job manager", "port"]
     assert names[-1] == "clock"
     assert "checks" in err
     assert not own_home.exists(), "a look leaves nothing behind"
