@@ -125,7 +125,8 @@ def _version(venv: Path, *words: str) -> str:
 
 def _pytest(venv: Path, tests: tuple[str, ...], before: list[str]) -> str:
     """Run tests of this tree against the installed wheel; return pytest's counts."""
-    command = [*before, str(venv / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "pythonpath=."]
+    options = ("-q", "-p", "no:cacheprovider", "-o", "pythonpath=.", "--timeout", "3600")  # the machine may be a busy one
+    command = [*before, str(venv / "bin" / "python"), "-m", "pytest", *options]
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     environment["PATH"] = f"{venv / 'bin'}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(
