@@ -31,6 +31,7 @@ __all__ = [
     "DeliveryGuarantee",
     "InitContext",
     "JointCommitSinkWriter",
+    "JointCommitter",
     "Sink",
     "SinkWriter",
     "StatefulSinkWriter",
@@ -134,8 +135,8 @@ class CommittingSinkWriter(SinkWriter[IN], Generic[IN, CommittableT]):
 class JointCommitSinkWriter(CommittingSinkWriter[IN, CommittableT], Generic[IN, CommittableT]):
     """A writer whose output of a checkpoint becomes visible together with that of the other subtasks, by one commit.
 
-    What the committer of one subtask has to know of the others' output is where both find it, by the checkpoint's id.
-    pystate only: Flink has a committer with parallelism 1 for that.
+    What the committer of one subtask, a `JointCommitter`, has to know of the others' output is where both find it, by the
+    checkpoint's id. pystate only: Flink has a committer with parallelism 1 for that.
     """
 
     @abstractmethod
@@ -203,6 +204,15 @@ class Committer(ABC, Generic[CommittableT]):
 
     def close(self) -> None:  # noqa: B027 - optional hook
         """Release the committer's resources."""
+
+
+class JointCommitter(Committer[CommittableT]):
+    """Commits what the writers of all subtasks have prepared together, as `JointCommitSinkWriter` does.
+
+    `commit` is given the committables of all complete checkpoints, and of older ones that have failed. Of a failed one only
+    some subtasks may have prepared something, perhaps not the one that has the committables; a newer commit has to include
+    that.
+    """
 
 
 class Sink(ABC, Generic[IN]):

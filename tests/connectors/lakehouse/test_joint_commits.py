@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pystate.common.row import Row
+from pystate.connectors.lakehouse import table_committer
 from pystate.testing import OperatorTestHarness, SinkTestHarness
 from tests.connectors.lakehouse.tables import Killed, killed_at
 
@@ -112,6 +113,39 @@ def test_a_crash_at_any_step_and_a_restore_at_any_parallelism_leaves_each_row_on
     if step not in ("stage", "staged"):
         zombie.complete(2)  # it goes on where it stopped, and its checkpoint was complete
     assert words(tables) == "abcdef"
+
+
+@pytest.mark.parametrize("came", [[0], [1], [0, 1]])
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_rows_before_a_checkpoint_that_failed_come_with_the_next_one(tables, came, is_killed):
+    job = Job(tables, 2)
+    job.write("a", "b")
+    for index in came:
+        job.subtasks[index].snapshot(1)  # and the others never come to it
+    job.write("c", "d")
+    taken = job.snapshot(2)
+    if is_killed:
+        job = Job(tables, 3, 1, taken)
+    else:
+        job.complete(2)
+    assert sorted(words(tables)) == list("abcd")
+    job.write("e")
+    job.snapshot(3)
+    job.complete(3)
+    assert sorted(words(tables)) == list("abcde")
+
+
+def test_a_checkpoint_without_rows_is_restored_after_it_was_committed(tables, tmp_path, monkeypatch):
+    monkeypatch.setattr(table_committer, "_MOST_EMPTY", 2)
+    job = Job(tables, 2)
+    made = tables.versions()
+    for checkpoint in range(1, 5):
+        taken = job.snapshot(checkpoint)
+        job.complete(checkpoint)
+        Job(tables, 3, checkpoint, taken)
+    assert tables.versions() <= made + 1  # a commit of the marker alone after _MOST_EMPTY without one
+    assert len(list(tmp_path.rglob("*.files"))) == 2  # those of the last checkpoint
+    assert words(tables) == ""
 
 
 def test_a_zombie_and_its_successor_that_commit_at_once_commit_once(tables):

@@ -75,9 +75,10 @@ class IcebergStaging(StagingTable):
         try:
             with self.table.transaction() as transaction:
                 transaction.set_properties(dict(marker))
-                with transaction.update_snapshot(snapshot_properties=marker).fast_append() as append:
-                    for one in added:
-                        append.append_data_file(one)
+                if added:
+                    with transaction.update_snapshot(snapshot_properties=marker).fast_append() as append:
+                        for one in added:
+                            append.append_data_file(one)
         except (CommitFailedException, CommitStateUnknownException) as error:
             raise CommitConflictError(str(error)) from error
 

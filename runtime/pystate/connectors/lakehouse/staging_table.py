@@ -42,7 +42,7 @@ class StagingTable(ABC):
 
     @abstractmethod
     def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:
-        """Add files and the marker of an owner in one commit.
+        """Add files, if there are any, and the marker of an owner in one commit.
 
         Raises:
             CommitConflictError: Somebody else has committed something that this commit doesn't know.

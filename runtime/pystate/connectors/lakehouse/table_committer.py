@@ -13,16 +13,19 @@ import msgpack
 from pystate.common.errors import CommitError, CorruptSnapshotError
 from pystate.common.overrides import override
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
-from pystate.connectors.lakehouse.table_writer import VERSION, list_names
-from pystate.connectors.sink import CommitRequest, Committer
+from pystate.connectors.lakehouse.table_writer import ATTEMPT_BITS, VERSION, list_name
+from pystate.connectors.sink import CommitRequest, JointCommitter
 
 _LOG = logging.getLogger(__name__)
 _TRIES = 20
 """How often a commit is tried again at once, where others were first; then the operator waits and asks again."""
 _LONGEST_WAIT_S = 1.0
+_MOST_EMPTY = 100
+"""How many checkpoints without rows are done without a commit, one after the other: their lists stay until the marker is
+above them, since a job that is restored from one of them looks for its lists."""
 
 
-class TableCommitter(Committer[dict[str, Any]]):
+class TableCommitter(JointCommitter[dict[str, Any]]):
     """Commits what `TableWriter` prepares.
 
     The marker of a commit is in the table's log, written by the commit itself: an owner's highest serial. Commits of an
@@ -44,14 +47,24 @@ class TableCommitter(Committer[dict[str, Any]]):
         self._open_table = open_table
         self._restored = restored
         self._sleep = sleep
+        self._empty: list[list[str]] = []
 
     @override
     def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
-        for at, request in enumerate(requests):
+        # of an attempt the newest includes the files of those before it that are below no marker
+        last = {_attempt_of(request): request for request in requests}
+        wanted = [one for one in requests if "parts" not in one.get_committable() or last[_attempt_of(one)] is one]
+        for at, request in enumerate(wanted):
             if not self._commit(request):
-                for later in requests[at:]:  # in order: a later marker would say that this one is done
+                for later in wanted[at:]:  # in order: a later marker would say that this one is done
                     later.retry_later(CommitError("other writers were faster each time"))
                 break
+        else:
+            older = [name for one in requests if one not in wanted for name in _heads(one.get_committable())]
+            if self._empty:
+                self._empty[-1].extend(older)
+            else:
+                self._drop(older)
         self._restored = False
 
     def _commit(self, request: CommitRequest[dict[str, Any]]) -> bool:
@@ -75,13 +88,14 @@ class TableCommitter(Committer[dict[str, Any]]):
                 raise CommitError(message, where=table.name, hint=hint)
             if table.committed(owner) >= serial:
                 request.signal_already_committed()
-                self._drop_lists(table, one)
+                self._drop(_heads(one), table)
                 return True
-            files = self._files_of(table, one)
-            if files is None:  # another process has committed and dropped them since the table was opened
+            staged = self._staged(table, one)
+            if staged is None:  # another process has committed and dropped them since the table was opened
                 continue
-            if not files:
-                self._drop_lists(table, one)
+            files, lists = staged
+            if not files and len(self._empty) < _MOST_EMPTY:
+                self._empty.append(lists)
                 return True
             if self._restored and (gone := table.missing(files)) is not None:
                 message = f"A data file that the snapshot has to commit is gone: {gone}"
@@ -95,36 +109,54 @@ class TableCommitter(Committer[dict[str, Any]]):
                 self._sleep(random.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))  # noqa: S311 - no secret
                 continue
             self.step("committed")
-            self._drop_lists(table, one)
+            empty, self._empty = self._empty, []
+            self._drop([*lists, *(name for names in empty for name in names)], table)
             return True
         return False
 
-    def _files_of(self, table: StagingTable, one: dict[str, Any]) -> list[DataFile] | None:
-        """Return the files to commit; None if they have been committed meanwhile.
+    def _staged(self, table: StagingTable, one: dict[str, Any]) -> tuple[list[DataFile], list[str]] | None:
+        """Return the files to commit and the names of their lists; None if they have been committed meanwhile.
 
         Raises:
             CommitError: A list of them is gone.
         """
         if "files" in one:
-            return list(one["files"])
+            return list(one["files"]), []
+        owner, parts, marker = one["owner"], one["parts"], table.committed(one["owner"])
         files: list[DataFile] = []
-        for name in list_names(one["owner"], one["serial"], one["parts"]):
-            content = table.get(name)
-            if content is None:
-                if self._open_table().committed(one["owner"]) >= one["serial"]:
-                    return None
-                message = f"The list {name} of data files that the checkpoint has to commit is gone."
-                hint = "somebody has deleted it, or the table was put back to a version before the commit"
-                raise CommitError(message, where=table.name, hint=hint)
-            _, part = msgpack.unpackb(content, strict_map_key=False)
-            files += part
-        return files
+        names: list[str] = []
+        for part in range(parts):
+            serial = one["serial"]
+            while serial > marker:
+                name = list_name(owner, serial, part)
+                content = table.get(name)
+                if content is None:
+                    if self._open_table().committed(owner) > marker:
+                        return None
+                    message = f"The list {name} of data files that the checkpoint has to commit is gone."
+                    hint = "somebody has deleted it, or the table was put back to a version before the commit"
+                    raise CommitError(message, where=table.name, hint=hint)
+                names.append(name)
+                _, serial, found = msgpack.unpackb(content, strict_map_key=False)
+                files += found
+        return files, names
 
-    def _drop_lists(self, table: StagingTable, one: dict[str, Any]) -> None:
-        if "parts" not in one:
+    def _drop(self, names: Sequence[str], table: StagingTable | None = None) -> None:
+        if not names:
             return
         self.step("drop")
+        table = table or self._open_table()
         try:
-            table.drop(list_names(one["owner"], one["serial"], one["parts"]))
+            table.drop(names)
         except OSError as error:  # nobody needs them
             _LOG.warning("The lists of a commit to %s can't be deleted: %s", table.name, error)
+
+
+def _attempt_of(request: CommitRequest[dict[str, Any]]) -> tuple[str, int]:
+    one = request.get_committable()
+    return one["owner"], one["serial"] >> ATTEMPT_BITS
+
+
+def _heads(one: dict[str, Any]) -> list[str]:
+    """Return the names of the lists of a committable's own checkpoint."""
+    return [list_name(one["owner"], one["serial"], part) for part in range(one.get("parts", 0))]

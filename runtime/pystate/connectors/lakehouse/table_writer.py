@@ -31,16 +31,18 @@ def owner_of(context: InitContext) -> str:
     return hashlib.sha256(of.encode()).hexdigest()[:16]
 
 
-def list_names(owner: str, serial: int, parts: int) -> list[str]:
-    """Return the names of the lists of files that the subtasks of a checkpoint have staged."""
-    return [f"{owner}-{serial}-{part}.files" for part in range(parts)]
+def list_name(owner: str, serial: int, part: int) -> str:
+    """Return the name of the list of files that a subtask has staged for a checkpoint."""
+    return f"{owner}-{serial}-{part}.files"
 
 
 class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
     """Writes rows to data files, which become visible when their checkpoint is complete.
 
     Each subtask leaves a list of its files beside the table; the committable, which only subtask 0 has, says where all the
-    lists are. So a checkpoint is one commit, by whichever subtask has its committable later.
+    lists are. So a checkpoint is one commit, by whichever subtask has its committable later. A list names the one before it
+    that has files: if that one's checkpoint failed, the commit of a later one includes it, also where subtask 0 has never
+    come to the failed checkpoint.
 
     Args:
         open_table: Opens the table; makes or checks it.
@@ -75,6 +77,8 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         self._batches: list[pa.RecordBatch] = []
         self._count = self._bytes = 0
         self._files: list[DataFile] = []
+        self._previous = -1
+        """The serial of the last list that has files; -1 for none."""
 
     @override
     def write(self, element: Any, context: SinkWriter.Context) -> None:
@@ -98,9 +102,10 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         if self._parallelism == 1:
             self._files = []
             return [self._committable(self._owner, serial, files=files)] if files else []
-        name = list_names(self._owner, serial, self._parallelism)[self._subtask]
-        self._table.put(name, msgpack.packb([VERSION, files]))
-        self._files = []
+        name = list_name(self._owner, serial, self._subtask)
+        self._table.put(name, msgpack.packb([VERSION, self._previous, files]))
+        if files:
+            self._files, self._previous = [], serial
         return [self._committable(self._owner, serial, parts=self._parallelism)] if self._subtask == 0 else []
 
     @override

@@ -9,7 +9,7 @@ from typing import Any
 from pystate.common.errors import CommitError
 from pystate.common.text.bounded_text import bounded_text, first_line
 from pystate.common.user_code.user_errors import error_sentence
-from pystate.connectors.sink import CommitRequest, Committer
+from pystate.connectors.sink import CommitRequest, Committer, JointCommitter
 from pystate.core.metrics.metric import Counter, MetricGroup
 
 _LOG = logging.getLogger(__name__)
@@ -118,9 +118,11 @@ class Committables:
         Raises:
             CommitError: One can't be committed; those that could be aren't kept any more.
         """
-        for number in sorted(self._waiting):
-            if checkpoint_id is not None and number > checkpoint_id:
-                break
+        numbers = [number for number in sorted(self._waiting) if checkpoint_id is None or number <= checkpoint_id]
+        if isinstance(committer, JointCommitter) and numbers:
+            self._waiting[numbers[-1]] = [request for number in numbers for request in self._waiting.pop(number)]
+            numbers = numbers[-1:]
+        for number in numbers:
             if self._commit_one(committer, number, where):
                 return True
         return False

@@ -23,6 +23,7 @@ from pystate.connectors.sink import (
     CommitterInitContext,
     CommittingSinkWriter,
     JointCommitSinkWriter,
+    JointCommitter,
     Sink,
     SinkWriter,
     StatefulSinkWriter,
@@ -234,6 +235,12 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
                     f"{type(self.sink).__name__} {of_sink} {promise.__name__}, and its writer {of_writer} {kind.__name__}."
                 )
                 raise JobGraphError(message, where=self._where, hint="the two belong together")
+        if isinstance(writer, JointCommitSinkWriter) is not isinstance(self._committer, JointCommitter):
+            message = (
+                f"Of {type(writer).__name__} and {type(self._committer).__name__} one is for joint commits, one is not."
+            )
+            hint = "a JointCommitSinkWriter needs a JointCommitter"
+            raise JobGraphError(message, where=self._where, hint=hint)
 
 
 class _InitContext(WriterInitContext, CommitterInitContext):
