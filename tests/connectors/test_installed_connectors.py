@@ -82,7 +82,7 @@ def test_an_installation_without_entry_points_is_told_from_one_without_connector
 def test_all_works_without_the_clients_of_systems(tmp_path):
     program = """
         import sys
-        for client in ("confluent_kafka", "sqlalchemy", "psycopg", "pymysql"):
+        for client in ("confluent_kafka", "deltalake", "pyiceberg", "sqlalchemy", "psycopg", "pymysql"):
             sys.modules[client] = None
         import importlib.util
         known = importlib.util.find_spec
@@ -93,7 +93,7 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
         for connector in connectors().values():
             for finding in connector.check(Configuration()):
                 print(finding.name, finding.text.rpartition("; ")[2])
-        import pystate.datastream.connectors.jdbc, pystate.datastream.connectors.kafka
+        from pystate.datastream.connectors import delta, iceberg, jdbc, kafka
     """
     (tmp_path / "program.py").write_text("\n".join(line[8:] for line in program.splitlines()))
 
@@ -101,6 +101,8 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
 
     assert done.stdout.splitlines() == [
         "3 files kafka",
+        "delta Delta tables: pip install 'pystate-spark[delta]'",
+        "iceberg Iceberg tables: pip install 'pystate-spark[iceberg]'",
         "kafka writing: pip install 'pystate-spark[kafka]'",
         "sql databases: pip install 'pystate-spark[sql]', and your database's driver",
     ], done.stderr
