@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import threading
+from collections.abc import Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -88,6 +90,14 @@ class LiveRegion:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def drawn_lines(renderables: Sequence[RenderableType], width: int) -> int:
+    """Return how many lines renderables of rich take, one below the other, in so many columns."""
+    from rich.console import Console, Group
+
+    measure = Console(width=width, file=io.StringIO(), force_terminal=False)
+    return len(measure.render_lines(Group(*renderables), measure.options, pad=False))
 
 
 def _exit(_number: int, _frame: FrameType | None) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pystate.common.program_finding import ProgramFinding
 from pystate.common.text.figures import format_millis
 from pystate_cli.console.formats import printable
+from pystate_cli.console.live_region import drawn_lines
 from pystate_cli.sampling.run_sample import RunSample
 from pystate_cli.views.program_report import in_order, plain_lines, view
 from pystate_cli.views.run_view import run_view
@@ -80,7 +81,7 @@ def dev_view(
         unicode: Whether it shows more than ASCII.
         now: Milliseconds since 1970.
     """
-    from rich.console import Console, Group
+    from rich.console import Group
     from rich.rule import Rule
     from rich.text import Text
 
@@ -109,9 +110,7 @@ def dev_view(
         )
     parts += [Text(text, style="red") for text in news.failure]
     parts.append(Rule("output", style="dim", characters=line, align="left"))
-    measure = Console(width=width, height=height, file=None, force_terminal=False)
-    taken = len(measure.render_lines(Group(*parts), measure.options, pad=False))
-    room = max(_LEAST_OUTPUT, height - taken - 1)
+    room = max(_LEAST_OUTPUT, height - drawn_lines(parts, width) - 1)
     parts += [Text(text) for text in output[-room:]]
     parts.append(Text("(q or Ctrl-C ends it)", style="dim"))
     return Group(*parts)

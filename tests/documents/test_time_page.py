@@ -37,6 +37,7 @@ TIME = (DOCS / "time.md").read_text("utf-8")
 FORMAT = (DOCS / "snapshot-format.md").read_text("utf-8")
 CLASS = re.compile(r"`([A-Z]\w*[a-z]\w*)(?:\(\))?`")
 MODULES = ("pystate.datastream", "pystate.datastream.window", "pystate.datastream.functions")
+DEFINED = re.compile(r"^class (\w+)", re.MULTILINE)
 ELSEWHERE = {"WatermarkStrategy"}  # in pystate.common
 
 
@@ -56,7 +57,7 @@ def test_all_classes_that_the_page_names_are_there() -> None:
     found = {name for module in MODULES for name in importlib.import_module(module).__all__}
     named = set(CLASS.findall(TIME.partition("## Differences")[0]))
     assert len(named) >= 30
-    assert named - found == ELSEWHERE
+    assert named - found - set(DEFINED.findall(TIME)) == ELSEWHERE
 
 
 class TimeField(TimestampAssigner):

@@ -371,7 +371,7 @@ def test_another_job_manager_is_addressed_with_m(manager, running, pystate, monk
     err = pystate("list", "-m", "localhost:1").err
     assert err.startswith("error: No job manager answers at localhost:1:")
     assert err.endswith("\n  try: pystate cluster status shows where this home's is; -m HOST:PORT names another one\n")
-    assert pystate("list", "-m", "a/b").code == 2
+    assert pystate("list", "-m", "a:b").code == 2
 
 
 def test_checkpoints_in_a_pipe(manager, running, pystate):

@@ -110,6 +110,7 @@ def test_every_field_of_every_route_that_names_a_place_is_guarded(tmp_path):
         ("/savepoint-disposal", "savepoint-path"),
         ("/pystate/jobs/{job_id}/resubmit", "savepoint_path"),
         ("/pystate/jobs/{job_id}/fork", "savepoint_path"),
+        ("/pystate/jobs/{job_id}/replacement", "savepoint_path"),
     }
     # a text in a body names a place, chooses a word, or is for the owner alone
     harmless = {"triggerId", "message", "formatType", "checkpointType", "cancel-job", "drain"}

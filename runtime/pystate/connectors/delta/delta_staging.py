@@ -167,7 +167,7 @@ def make_or_check(
             package.DeltaTable.create(
                 uri, rows, "ignore", by, configuration=configuration, storage_options=dict(storage_options) or None
             )
-        except Exception as error:
+        except _of_the_program() as error:
             table = _opened(uri, storage_options, compression)
             if table is None:  # no other subtask was first
                 message = f"The table can't be made: {error}"
@@ -182,13 +182,20 @@ def make_or_check(
     try:
         fields = package.Schema.from_arrow(pa.schema([field.with_nullable(True) for field in added])).fields
         table.table.alter.add_columns(fields)
-    except Exception as error:
+    except _of_the_program() as error:
         table = DeltaStaging(uri, storage_options, compression)
         if missing_columns(rows, table.schema, uri, evolve=True):  # no other subtask was first
             message = f"Columns can't be added to the table: {error}"
             raise ConfigurationError(message, where=uri, hint="add them by hand") from error
         return table
     return DeltaStaging(uri, storage_options, compression)
+
+
+def _of_the_program() -> tuple[type[Exception], ...]:
+    """Return the errors that another try doesn't mend, unlike those of the storage."""
+    from deltalake.exceptions import DeltaError
+
+    return DeltaError, ValueError, TypeError
 
 
 def _opened(uri: str, storage_options: Mapping[str, str], compression: str) -> DeltaStaging | None:

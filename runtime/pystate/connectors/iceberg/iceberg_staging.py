@@ -152,7 +152,14 @@ def make_or_check(
         ConfigurationError: They can't be written.
     """
     found = catalog.open()
-    from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+    from pyiceberg.exceptions import (
+        BadRequestError,
+        CommitFailedException,
+        NoSuchTableError,
+        TableAlreadyExistsError,
+        ValidationError,
+        ValidationException,
+    )
 
     try:
         table = IcebergStaging(catalog, identifier)
@@ -166,7 +173,7 @@ def make_or_check(
                             spec.add_field(column, transform)
         except (TableAlreadyExistsError, CommitFailedException):
             pass  # another subtask was first
-        except Exception as error:
+        except (BadRequestError, ValidationError, ValidationException, ValueError, TypeError) as error:
             message = f"The table can't be made: {error}"
             raise ConfigurationError(
                 message, where=identifier, hint="mend its name, its columns or its partitions"

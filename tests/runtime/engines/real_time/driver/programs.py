@@ -62,6 +62,15 @@ class Reciprocal(KeyedProcessFunction):
 def divides(environment):
     """Fails at the third element of "a"."""
     pairs = environment.from_collection([("a", 3), ("b", 1), ("a", 4), ("a", 0)])
+    _divided(pairs)
+
+
+def divides_long_ones(environment):
+    """Fails at an element of more than a kilobyte."""
+    _divided(environment.from_collection([("a" * 3000, 0)]))
+
+
+def _divided(pairs):
     pairs.key_by(lambda pair: pair[0], key_type=Types.STRING()).process(Reciprocal()).uid("divides").print()
 
 

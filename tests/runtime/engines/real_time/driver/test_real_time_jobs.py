@@ -11,7 +11,7 @@ from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.runtime.job_folder.failing_record import kept_failing_records, read_failing_record
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, printed_pairs
-from tests.runtime.engines.real_time.driver.programs import KEYS, alarms, always_fails, counts, divides
+from tests.runtime.engines.real_time.driver.programs import KEYS, alarms, always_fails, counts, divides, divides_long_ones
 from tests.waiting import LONGEST_S
 
 
@@ -80,7 +80,7 @@ def test_the_records_at_which_it_fails_are_kept_where_that_is_asked_for(job, tmp
 
 def test_a_record_that_is_too_large_to_be_kept_is_told(job):
     options = {"pystate.debug.keep-failing-records": "2", "pystate.debug.failing-record-size": "1 kb"}
-    one = job("a", divides, **options, **{"restart-strategy.type": "none"})
+    one = job("a", divides_long_ones, **options, **{"restart-strategy.type": "none"})
     with pytest.raises(PystateError, match="ZeroDivisionError"):
         one.end()
     said = [line for line in one.said if line.startswith("The record at which the job failed is not kept: ")]
