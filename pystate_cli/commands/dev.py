@@ -20,6 +20,7 @@ from pystate_cli.programs.program_arguments import (
     PROGRAM_FLAGS,
     PROGRAM_WITH_VALUE,
     SAVEPOINT_NAMES,
+    AllowNonRestoredOption,
     JobFileArgument,
     ParallelismOption,
     ProgramArgumentsArgument,
@@ -71,6 +72,7 @@ def dev(
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the job running at the end, and print its id.", show_default=False)
     ] = False,
+    allow_non_restored_state: AllowNonRestoredOption = False,
     no_screen: Annotated[
         bool, typer.Option("--no-screen", help="Print lines on a terminal, too, as in a pipe.", show_default=False)
     ] = False,
@@ -118,6 +120,7 @@ def dev(
                 savepoint_dir=None if savepoint_dir is None else absolute_path(savepoint_dir),
                 job_manager=job_manager,
                 from_start=from_start,
+                allow_non_restored_state=allow_non_restored_state,
                 keep=keep,
                 screen=session.console.is_terminal and not no_screen,
             )
@@ -135,6 +138,7 @@ def _run(
     savepoint_dir: str | None,
     job_manager: str | None,
     from_start: bool,
+    allow_non_restored_state: bool,
     keep: bool,
     screen: bool,
 ) -> None:
@@ -154,7 +158,13 @@ def _run(
     watch = FileWatch(program.path)
     extra = python_files(configuration)
     watch.watch([*extra, *(below for path in extra if path.is_dir() for below in path.rglob("*") if below.is_dir())])
-    submitted = JobProgram(program.arguments, parallelism, configuration.to_dict(), configuration.origins())
+    submitted = JobProgram(
+        program.arguments,
+        parallelism,
+        configuration.to_dict(),
+        configuration.origins(),
+        allow_non_restored_state=allow_non_restored_state,
+    )
     with _job_manager(session, job_manager, configuration, keep=keep) as client, ExitStack() as stack:
         savepoints = savepoint_dir or folder.savepoints.as_uri()
         earlier = [] if savepoint_dir else folder.earlier_savepoints()
@@ -176,6 +186,7 @@ def _run(
             lambda: WaitingProcess("program_check"),
             shown,
             from_start=from_start,
+            allow_non_restored_state=allow_non_restored_state,
         ).run()
 
 

@@ -47,6 +47,7 @@ class JobProgram:
         configuration: The settings.
         origins: Where they come from.
         job_name: The value of --name.
+        allow_non_restored_state: The value of -n.
     """
 
     arguments: list[str]
@@ -54,6 +55,7 @@ class JobProgram:
     configuration: dict[str, str]
     origins: dict[str, str]
     job_name: str | None = None
+    allow_non_restored_state: bool = False
 
 
 def with_copies(configuration: dict[str, str], version: CodeVersion) -> dict[str, str]:
@@ -130,6 +132,7 @@ class DevJob:
             python=sys.executable,
             parallelism=self._program.parallelism,
             savepoint_path=snapshot,
+            allow_non_restored_state=self._program.allow_non_restored_state,
             configuration=with_copies(self._program.configuration, version),
             origins=self._program.origins,
             job_name=self._program.job_name,

@@ -62,6 +62,7 @@ class DevLoop:
         checker: Starts a process that checks one version.
         screen: Shows what happens.
         from_start: Whether a job that has finished starts anew at the next save.
+        allow_non_restored_state: Whether new code may leave state behind.
         clock: Returns seconds of a monotonic clock.
     """
 
@@ -76,6 +77,7 @@ class DevLoop:
         screen: Screen,
         *,
         from_start: bool = False,
+        allow_non_restored_state: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._program = program
@@ -87,6 +89,7 @@ class DevLoop:
         self._checker: Checker | None = checker()
         self._screen = screen
         self._from_start = from_start
+        self._allow_non_restored_state = allow_non_restored_state
         self._clock = clock
         self._running: CodeVersion | None = None
         self._submitted: CodeVersion | None = None
@@ -123,7 +126,7 @@ class DevLoop:
         try:
             version = self._versions.take(self._watch.files)
             if self._is_same(version):
-                self._tell(f"{self._program.path.name} was saved; the code of the job is the same.")
+                self._tell("A file was saved; the code of the job is the same.")
                 return
             self._say("looking at the new code")
             if (yield from self._applied(version, parts)):
@@ -230,7 +233,7 @@ class DevLoop:
             checker = self._checker or self._new_checker()
             self._checker = None
             try:
-                checker.ask(program, parallelism=self._parallelism, allow_non_restored_state=False)
+                checker.ask(program, parallelism=self._parallelism, allow_non_restored_state=self._allow_non_restored_state)
                 while (answer := checker.answer()) is None:
                     yield
             finally:
@@ -256,13 +259,15 @@ class DevLoop:
         self._told_state = state
         if state is JobStatus.FAILED:
             self._show_error(self._job.failure())
-            self._say("the job has failed; the next save starts it from its last state")
+            self._tell("The job has failed.")
+            self._say("the next save starts it from its last state")
         elif state is JobStatus.FINISHED:
             where = "from its beginning" if self._from_start or self._job.snapshot is None else "from the last savepoint"
             self._tell("The job has finished.")
-            self._say(f"the job has finished; the next save starts it {where}")
+            self._say(f"the next save starts it {where}")
         elif state is JobStatus.CANCELED:
-            self._say("somebody has cancelled the job; the next save starts it from its last state")
+            self._tell("Somebody has cancelled the job.")
+            self._say("the next save starts it from its last state")
         elif state is JobStatus.RESTARTING:
             failure = self._job.last_failure()
             if failure is not None:
@@ -274,7 +279,8 @@ class DevLoop:
             self._tell(f"The job goes on with version {self._running.number}.")
             self._say("")
         else:
-            self._say("no job runs; the next save starts it")
+            self._tell("No job runs.")
+            self._say("the next save starts it")
 
     # -- what is shown
 

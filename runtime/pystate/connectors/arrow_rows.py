@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -31,6 +31,7 @@ _PLAIN = {
     TypeKind.SQL_DATE: pa.date32(),
     TypeKind.SQL_TIME: pa.time64("us"),
 }
+_LAST_DIGIT, _DIGITS = Decimal("1e-18"), Context(prec=38)
 _LISTS = (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.PRIMITIVE_ARRAY)
 
 Convert = Callable[[Any], Any]
@@ -82,7 +83,7 @@ class ArrowRows:
                 for (arrow_type, convert), values in zip(self._columns, zip(*rows, strict=True), strict=True)
             ]
             return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, TypeError, ValueError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, ArithmeticError, TypeError, ValueError) as error:
             message = f"A row is no {self.row_type.name}: {error}"
             raise RecordError(message, hint=f"declare the right row_type for {self._what}") from error
 
@@ -95,7 +96,7 @@ def _column(type_info: TypeInformation) -> tuple[pa.DataType, Convert]:
     """
     kind = type_info.kind
     if kind is TypeKind.BIG_DEC:
-        return _PLAIN[kind], lambda value: None if value is None else Decimal(value).quantize(Decimal("1e-18"))
+        return _PLAIN[kind], lambda value: None if value is None else Decimal(value).quantize(_LAST_DIGIT, context=_DIGITS)
     if kind in _PLAIN:
         return _PLAIN[kind], _as_it_is
     if is_byte_array(type_info):

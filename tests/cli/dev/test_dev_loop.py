@@ -216,7 +216,7 @@ def test_a_first_version_with_errors_waits_for_the_next_save(session):
 
 def test_a_save_without_a_change_does_nothing(session):
     assert session.run(lambda: os.utime(session.program, (1, 1))) == ["start 1 from None"]
-    assert session.lines[-1] == "job.py was saved; the code of the job is the same."
+    assert session.lines[-1] == "A file was saved; the code of the job is the same."
 
 
 def test_a_module_beside_the_program_counts_where_it_is_used(session):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -82,6 +83,9 @@ class DeltaTables:
             self.path, pa.Table.from_pylist(rows, pa.schema([("word", pa.string()), ("n", pa.int64())])), mode="append"
         )
 
+    def drop(self) -> None:
+        shutil.rmtree(self.path)
+
     def orphans(self) -> list[str]:
         used = {one["path"] for one in pa.table(DeltaTable(self.path).get_add_actions()).to_pylist()}
         found = [str(path.relative_to(self.path)) for path in Path(self.path).rglob("pystate-*")]
@@ -119,6 +123,9 @@ class IcebergTables:
     def write_beside(self, rows: list[dict[str, Any]]) -> None:
         """Write as another program does."""
         self.table().append(pa.Table.from_pylist(rows, COLUMNS))
+
+    def drop(self) -> None:
+        SqlCatalog("tests", **self.properties).drop_table("db.t")
 
     def orphans(self) -> list[str]:
         used = {Path(task.file.file_path.removeprefix("file://")) for task in self.table().scan().plan_files()}

@@ -235,3 +235,49 @@ def test_what_a_killed_job_has_left_is_found_and_removed_and_nothing_else(tmp_pa
     assert read(path) == [{"n": 1}]
     with pytest.raises(UsageError, match="younger than an hour"):
         find_orphans(str(path), Duration.of_minutes(5))
+
+
+@pytest.mark.parametrize(
+    ("types", "by", "said"),
+    [
+        ([Types.STRING(), Types.STRING()], ["a", "b"], "by all of its columns"),
+        ([Types.DOUBLE(), Types.STRING()], ["a"], "can't be partitioned by fractions"),
+        ([Types.FLOAT(), Types.STRING()], ["a"], "can't be partitioned by fractions"),
+    ],
+)
+def test_partitions_that_lose_rows_are_refused(tmp_path, types, by, said):
+    sink = DeltaSink.for_table(str(tmp_path / "t")).with_row_type(Types.ROW_NAMED(["a", "b"], types)).with_partition_by(*by)
+    with pytest.raises((ConfigurationError, JobGraphError), match=said):
+        written(sink.build(), [])
+
+
+@pytest.mark.parametrize("place", ["file://{}/sp%20ace", "file:{}/sp%20ace", "{}/sp ace"])
+def test_a_path_is_one_folder_however_it_is_written(tmp_path, place):
+    row_type = Types.ROW_NAMED(["n"], [Types.LONG()])
+    written(DeltaSink.for_table(place.format(tmp_path)).with_row_type(row_type).build(), [Row(n=1)])
+    assert read(tmp_path / "sp ace") == [{"n": 1}]
+    assert [path.name for path in tmp_path.iterdir()] == ["sp ace"]
+
+
+def test_a_path_that_deltalake_takes_for_another_is_refused(tmp_path):
+    with pytest.raises(JobGraphError, match="take %20 in the path of a table for a character"):
+        DeltaSink.for_table(f"{tmp_path}/sp%20ace")
+
+
+def test_nothing_is_staged_where_the_table_is_gone(tmp_path):
+    sink = DeltaSink.for_table(str(tmp_path / "t")).with_row_type(Types.ROW_NAMED(["n"], [Types.LONG()])).build()
+    one = SinkTestHarness(sink)
+    one.open()
+    one.process_element(Row(n=1))
+    (tmp_path / "t").rename(tmp_path / "moved")
+    with pytest.raises(OSError, match="The folder of the table is gone"):
+        one.snapshot(1)
+    assert not (tmp_path / "t").exists()
+
+
+def test_decimals_are_as_wide_as_the_column(tmp_path):
+    sink = DeltaSink.for_table(str(tmp_path / "t")).with_row_type(Types.ROW_NAMED(["n"], [Types.BIG_DEC()])).build()
+    written(sink, [Row(n=Decimal("12345678901234567890.5"))])
+    assert read(tmp_path / "t") == [{"n": Decimal("12345678901234567890.5")}]
+    with pytest.raises(RecordError, match="A row is no ROW"):
+        written(sink, [Row(n=Decimal("123456789012345678901"))], 2)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from pystate.common.errors import ConfigurationError, JobGraphError
+from pystate.common.errors import ConfigurationError, JobGraphError, RecordError
 from pystate.common.row import Row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, Types
@@ -135,3 +135,19 @@ def test_names_and_partitions_that_are_none_are_refused(place):
         IcebergSink.for_table("t")
     with pytest.raises(JobGraphError, match="nothing that a table is partitioned by"):
         place.builder().with_partition_by("day(n")
+
+
+@pytest.mark.parametrize("kind", [Types.LIST(NUMBERS), Types.MAP(Types.STRING(), NUMBERS)])
+def test_a_null_that_the_table_would_have_as_empty_is_refused(place, kind):
+    sink = place.builder(Types.ROW_NAMED(["n", "rows"], [Types.LONG(), kind])).build()
+    empty = [] if kind.name.startswith(("LIST", "BASIC")) else {}
+    written(sink, [Row(n=1, rows=empty)])
+    with pytest.raises(RecordError, match="in the column rows is null"):
+        written(sink, [Row(n=2, rows=None)], 2)
+    assert len(place.read()) == 1
+
+
+def test_a_partition_by_fractions_is_refused(place):
+    row_type = Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.STRING()])
+    with pytest.raises(ConfigurationError, match="can't be partitioned by fractions"):
+        written(place.builder(row_type).with_partition_by("a").build(), [])

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from pystate.common.errors import CommitError, JobGraphError
 from pystate.common.row import Row
-from pystate.connectors.lakehouse import table_committer
+from pystate.connectors.lakehouse import table_committer, table_writer
 from pystate.testing import OperatorTestHarness, SinkTestHarness
 from tests.connectors.lakehouse.tables import Killed, killed_at
 
@@ -146,6 +147,47 @@ def test_a_checkpoint_without_rows_is_restored_after_it_was_committed(tables, tm
     assert tables.versions() <= made + 1  # a commit of the marker alone after _MOST_EMPTY without one
     assert len(list(tmp_path.rglob("*.files"))) == 2  # those of the last checkpoint
     assert words(tables) == ""
+
+
+def test_a_savepoint_without_rows_is_resumed_by_one_job_after_the_other(tables, monkeypatch):
+    savepoint = Job(tables, 2).snapshot(1)
+    for name in ("first", "second"):
+        monkeypatch.setattr(table_writer, "owner_of", lambda _, name=name: name)  # as the jobs' ids make it
+        job = Job(tables, 2, 1, savepoint)
+        job.write(name[0])
+        job.snapshot(2)
+        job.complete(2)
+    assert words(tables) == "fs"
+
+
+def test_a_staged_file_that_somebody_has_deleted_is_not_committed(tables, tmp_path):
+    job = Job(tables, 2)
+    job.write("a", "b")
+    job.snapshot(1)
+    next(path for path in tmp_path.rglob("*.parquet")).unlink()
+    with pytest.raises(CommitError, match="A data file that the checkpoint has to commit is gone"):
+        job.complete(1)
+    assert words(tables) == ""
+
+
+def test_rows_for_a_table_are_not_committed_to_another_of_its_name(tables):
+    job = Job(tables, 2)
+    job.write("a", "b")
+    taken = job.snapshot(1)
+    tables.drop()
+    other = Job(tables, 2, 1)
+    for late in (lambda: job.complete(1), lambda: Job(tables, 3, 2, taken)):
+        with pytest.raises(CommitError, match="is another one than that which the rows were staged for"):
+            late()
+    other.write("c")
+    other.snapshot(1)
+    other.complete(1)
+    assert words(tables) == "c"
+
+
+def test_columns_to_sort_by_are_looked_for_at_the_start(tables):
+    with pytest.raises(JobGraphError, match="have no nope to sort by"):
+        SinkTestHarness(tables.sink(lambda builder: builder.with_sort_by("nope"))).open()
 
 
 def test_a_zombie_and_its_successor_that_commit_at_once_commit_once(tables):

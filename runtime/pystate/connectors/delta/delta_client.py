@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from types import ModuleType
+from urllib.parse import unquote
 
 from pystate.common.distribution import pip_install
 from pystate.common.errors import JobGraphError
 
+_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -30,11 +32,17 @@ def table_uri(path: str) -> str:
     """Return a table's place as every process understands it.
 
     Raises:
-        JobGraphError: It isn't a path or a URL.
+        JobGraphError: It isn't a path or a URL, or a path that deltalake takes for another one.
     """
     if not isinstance(path, str) or not path.strip():
         message = f"A Delta table is a path or a URL, not {path!r}."
         raise JobGraphError(message)
-    if _SCHEME.match(path):
+    if path.startswith("file:"):
+        path = unquote(path.removeprefix("file:").removeprefix("//").removeprefix("localhost"))
+    elif _SCHEME.match(path):
         return path.rstrip("/")
-    return os.path.abspath(os.path.expanduser(path))  # a slot may have another working directory
+    place = os.path.abspath(os.path.expanduser(path))  # a slot may have another working directory
+    if (found := _ESCAPED.search(place)) is not None:
+        message = f"deltalake would take {found[0]} in the path of a table for a character of its own."
+        raise JobGraphError(message, where=place, hint="give the folder another name")
+    return place

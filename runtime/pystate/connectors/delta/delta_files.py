@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -36,9 +37,15 @@ class TableFolder:
             raise JobGraphError(message, where=uri, hint="write to a path that every slot sees, or to s3://")
 
     def write(self, path: str, content: Any) -> None:
-        """Write a file whole: bytes, or a buffer of Arrow."""
+        """Write a file whole: bytes, or a buffer of Arrow.
+
+        Raises:
+            FileNotFoundError: The table isn't there any more. A folder made anew would let checkpoints complete on nothing.
+        """
         full = f"{self._base}/{path}"
         if self._makes_folders:
+            if not os.path.isdir(self._base):
+                raise FileNotFoundError(errno.ENOENT, "The folder of the table is gone", self._base)
             os.makedirs(os.path.dirname(full), exist_ok=True)
         with self._files.open_output_stream(full) as stream:
             stream.write(content)

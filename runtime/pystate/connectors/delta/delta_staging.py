@@ -18,7 +18,7 @@ from pystate.connectors.delta.delta_client import deltalake
 from pystate.connectors.delta.delta_files import TableFolder
 from pystate.connectors.delta.delta_values import partition_text, statistics
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
-from pystate.connectors.lakehouse.table_columns import missing_columns
+from pystate.connectors.lakehouse.table_columns import check_partition_columns, missing_columns
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -46,6 +46,7 @@ class DeltaStaging(StagingTable):
         self.table: DeltaTable = deltalake().DeltaTable(uri, storage_options=dict(storage_options) or None)
         self.folder = TableFolder(uri, storage_options)
         self._compression = compression
+        self.identity = str(self.table.metadata().id)
         self.partition_by = list(self.table.metadata().partition_columns)
         self.schema = pa.schema(self.table.schema().to_arrow())
 
@@ -161,6 +162,7 @@ def make_or_check(
         if strange:
             message = f"The rows have no {', '.join(strange)} to partition the table by."
             raise ConfigurationError(message, where=uri, hint=f"there are {', '.join(rows.names)}")
+        check_partition_columns(rows, partition_by or (), uri)
         by = list(partition_by or ()) or None
         configuration = dict(properties) or None
         try:
@@ -176,19 +178,22 @@ def make_or_check(
         else:
             table = DeltaStaging(uri, storage_options, compression)
     _check(table, partition_by)
-    added = missing_columns(rows, table.schema, uri, evolve=evolve)
-    if not added:
-        return table
-    try:
-        fields = package.Schema.from_arrow(pa.schema([field.with_nullable(True) for field in added])).fields
-        table.table.alter.add_columns(fields)
-    except _of_the_program() as error:
+    refused: Exception | None = None
+    for _ in range(_TRIES):
+        added = missing_columns(rows, table.schema, uri, evolve=evolve)
+        if not added:
+            return table
+        try:
+            fields = package.Schema.from_arrow(pa.schema([field.with_nullable(True) for field in added])).fields
+            table.table.alter.add_columns(fields)
+        except _of_the_program() as error:  # another subtask or job may have been first
+            refused = error
         table = DeltaStaging(uri, storage_options, compression)
-        if missing_columns(rows, table.schema, uri, evolve=True):  # no other subtask was first
-            message = f"Columns can't be added to the table: {error}"
-            raise ConfigurationError(message, where=uri, hint="add them by hand") from error
-        return table
-    return DeltaStaging(uri, storage_options, compression)
+    message = f"Columns can't be added to the table: {refused}"
+    raise ConfigurationError(message, where=uri, hint="add them by hand") from refused
+
+
+_TRIES = 10
 
 
 def _of_the_program() -> tuple[type[Exception], ...]:
@@ -221,6 +226,10 @@ def _check(table: DeltaStaging, partition_by: Sequence[str] | None) -> None:
         there = ", ".join(table.partition_by) or "nothing"
         message = f"The table is partitioned by {there}, and not by {', '.join(partition_by) or 'nothing'}."
         raise ConfigurationError(message, where=table.name, hint="leave with_partition_by() out: the table's is taken")
+    check_partition_columns(table.schema, table.partition_by, table.name)
+    if set(table.schema.names) <= set(table.partition_by):
+        message = "The table is partitioned by all of its columns, which leaves none to write to a file."
+        raise ConfigurationError(message, where=table.name, hint="leave one column out of with_partition_by()")
     configuration = table.table.metadata().configuration
     reasons = [key for key in configuration if key.startswith(_CONSTRAINTS)]
     if configuration.get(_MODE, "none") != "none":

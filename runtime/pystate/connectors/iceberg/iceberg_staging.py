@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pystate.common.errors import ConfigurationError, JobGraphError
+from pystate.common.errors import ConfigurationError, JobGraphError, RecordError
 from pystate.common.overrides import override
 from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
 from pystate.connectors.iceberg.iceberg_data_file import from_plain, to_plain
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
-from pystate.connectors.lakehouse.table_columns import fit, missing_columns
+from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, missing_columns
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -44,12 +44,14 @@ class IcebergStaging(StagingTable):
 
         self.name = identifier
         self.table: Table = catalog.open().load_table(identifier)
+        self.identity = str(self.table.metadata.table_uuid)
         self.schema = schema_to_pyarrow(self.table.schema(), include_field_ids=False)
 
     @override
     def stage(self, rows: pa.Table, stem: str) -> list[DataFile]:
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
+        check_nulls(rows, self.name)
         files = _dataframe_to_data_files(self.table.metadata, rows, self.table.io, uuid.uuid4())
         return [to_plain(file, self.table.metadata.default_spec_id) for file in files]
 
@@ -129,6 +131,31 @@ class IcebergStaging(StagingTable):
                 continue
 
 
+def check_nulls(rows: pa.Table, where: str) -> None:
+    """Check that no list or map of rows is null: pyiceberg 0.12 writes an empty one in its place.
+
+    Raises:
+        RecordError: One is.
+    """
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if any(map(_has_null_of_rows, column.chunks)):
+            message = f"A list or map of rows in the column {name} is null, which the table would have as an empty one."
+            raise RecordError(message, where=where, hint="make it an empty one in map()")
+
+
+def _has_null_of_rows(array: pa.Array) -> bool:
+    types = pa.types
+    if types.is_struct(array.type):
+        return any(_has_null_of_rows(array.field(at)) for at in range(array.type.num_fields))
+    if types.is_map(array.type):
+        inner = array.items
+    elif types.is_list(array.type) or types.is_large_list(array.type):
+        inner = array.flatten()
+    else:
+        return False
+    return bool(types.is_struct(inner.type) and array.null_count) or _has_null_of_rows(inner)
+
+
 def make_or_check(
     catalog: IcebergCatalog,
     identifier: str,
@@ -151,6 +178,7 @@ def make_or_check(
     Raises:
         ConfigurationError: They can't be written.
     """
+    check_partition_columns(rows, [parsed_transform(one)[0] for one in partition_by or ()], identifier)
     found = catalog.open()
     from pyiceberg.exceptions import (
         BadRequestError,

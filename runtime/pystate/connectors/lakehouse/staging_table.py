@@ -21,10 +21,12 @@ class StagingTable(ABC):
 
     Attributes:
         name: For messages.
+        identity: What tells it from a table of this name that is made later.
         schema: Its columns.
     """
 
     name: str
+    identity: str
     schema: pa.Schema
 
     @abstractmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +48,18 @@ def missing_columns(rows: pa.Schema, table: pa.Schema, where: str, *, evolve: bo
             message, where=where, hint="with_schema_evolution() adds columns, or leave them out in map()"
         )
     return added + widened
+
+
+def check_partition_columns(columns: pa.Schema, names: Sequence[str], where: str) -> None:
+    """Check that values of columns tell partitions apart.
+
+    Raises:
+        ConfigurationError: One holds fractions: NaN is equal to nothing, and 0.0 to -0.0.
+    """
+    for name in names:
+        if name in columns.names and pa.types.is_floating(columns.field(name).type):
+            message = f"The column {name} is {columns.field(name).type}: a table can't be partitioned by fractions."
+            raise ConfigurationError(message, where=where, hint="partition by a text or a whole number, made in map()")
 
 
 def widens(old: Any, new: Any) -> bool:

@@ -34,20 +34,16 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
 
     Args:
         open_table: Opens the table as it is now.
-        restored: Whether there may be committables of a snapshot, whose files somebody may have deleted since.
         sleep: Waits this many seconds.
     """
 
     step: Callable[[str], None] = staticmethod(lambda _: None)
     """Is told each step of a commit; tests crash there."""
 
-    def __init__(
-        self, open_table: Callable[[], StagingTable], *, restored: bool, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, open_table: Callable[[], StagingTable], *, sleep: Callable[[float], None] = time.sleep) -> None:
         self._open_table = open_table
-        self._restored = restored
         self._sleep = sleep
-        self._empty: list[list[str]] = []
+        self._empty: dict[str, list[list[str]]] = {}
 
     @override
     def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
@@ -60,12 +56,11 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                     later.retry_later(CommitError("other writers were faster each time"))
                 break
         else:
-            older = [name for one in requests if one not in wanted for name in _heads(one.get_committable())]
-            if self._empty:
-                self._empty[-1].extend(older)
-            else:
-                self._drop(older)
-        self._restored = False
+            for one in (request.get_committable() for request in requests if request not in wanted):
+                if self._empty.get(one["owner"]):
+                    self._empty[one["owner"]][-1].extend(_heads(one))
+                else:
+                    self._drop(_heads(one))
 
     def _commit(self, request: CommitRequest[dict[str, Any]]) -> bool:
         """Commit one; return whether it is settled.
@@ -86,6 +81,10 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                 message = f"The snapshot has rows to commit to {one['table']}, and the sink writes to {table.name}."
                 hint = "resume with the table that the job wrote to; once it was stopped, another table can take its place"
                 raise CommitError(message, where=table.name, hint=hint)
+            if table.identity != one["identity"]:
+                message = f"The table {table.name} is another one than that which the rows were staged for."
+                hint = "put the old one back; a sink under another uid goes on without these rows (--allowNonRestoredState)"
+                raise CommitError(message, where=table.name, hint=hint)
             if table.committed(owner) >= serial:
                 request.signal_already_committed()
                 self._drop(_heads(one), table)
@@ -94,11 +93,12 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
             if staged is None:  # another process has committed and dropped them since the table was opened
                 continue
             files, lists = staged
-            if not files and len(self._empty) < _MOST_EMPTY:
-                self._empty.append(lists)
+            empty = self._empty.setdefault(owner, [])
+            if not files and len(empty) < _MOST_EMPTY:
+                empty.append(lists)
                 return True
-            if self._restored and (gone := table.missing(files)) is not None:
-                message = f"A data file that the snapshot has to commit is gone: {gone}"
+            if (gone := table.missing(files)) is not None:
+                message = f"A data file that the checkpoint has to commit is gone: {gone}"
                 hint = "somebody has cleaned the table's folder: resume from a newer snapshot"
                 raise CommitError(message, where=table.name, hint=hint)
             self.step("look")
@@ -109,7 +109,7 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                 self._sleep(random.uniform(0, min(_LONGEST_WAIT_S, 0.02 * 2**attempt)))  # noqa: S311 - no secret
                 continue
             self.step("committed")
-            empty, self._empty = self._empty, []
+            del self._empty[owner]
             self._drop([*lists, *(name for names in empty for name in names)], table)
             return True
         return False

@@ -84,7 +84,7 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
 
     @override
     def create_committer(self, context: CommitterInitContext) -> TableCommitter:
-        return TableCommitter(self._open, restored=context.get_restored_checkpoint_id() is not None)
+        return TableCommitter(self._open)
 
     @abstractmethod
     def _with(self: S, settings: TableSinkSettings) -> S:

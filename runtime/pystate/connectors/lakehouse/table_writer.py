@@ -10,6 +10,7 @@ from typing import Any
 import msgpack
 import pyarrow as pa
 
+from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
 from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.staging_table import DataFile, StagingTable
@@ -51,6 +52,9 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         most_bytes: How many bytes of them, as Arrow has them in memory.
         sort_by: The columns by which the rows of a file are sorted.
         context: Of the sink.
+
+    Raises:
+        JobGraphError: The rows have no such column to sort by.
     """
 
     def __init__(
@@ -62,6 +66,10 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         sort_by: Sequence[str],
         context: WriterInitContext,
     ) -> None:
+        unknown = [column for column in sort_by if column not in rows.schema.names]
+        if unknown:
+            message = f"The rows have no {', '.join(unknown)} to sort by."
+            raise JobGraphError(message, hint=f"there are {', '.join(rows.schema.names)}")
         self._table = open_table(rows.schema)
         self._arrow = rows
         self._most_rows = most_rows
@@ -116,7 +124,8 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
             self._table.remove(files)
 
     def _committable(self, owner: str, serial: int, **content: Any) -> dict[str, Any]:
-        return {"version": VERSION, "table": self._table.name, "owner": owner, "serial": serial, **content}
+        of = {"version": VERSION, "table": self._table.name, "identity": self._table.identity}
+        return {**of, "owner": owner, "serial": serial, **content}
 
     def _to_arrow(self) -> None:
         rows, self._rows = self._rows, []
