@@ -78,6 +78,8 @@ def main():
     print(f"load average {os.getloadavg()[0]:.1f} after\n\n| typed | s | s since the beginning |\n|---|---|---|")
     total = 0.0
     for command, seconds in took:
+        if not command:
+            continue
         total += seconds
         print(f"| `{command}` | {seconds:.1f} | {total:.0f} |")
 
