@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 import time
@@ -47,23 +48,24 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
 
     @override
     def commit(self, requests: Sequence[CommitRequest[dict[str, Any]]]) -> None:
-        # of an attempt the newest includes the files of those before it that are below no marker
+        # of an attempt the newest includes the files of those before it that are above the marker
         last = {_attempt_of(request): request for request in requests}
-        wanted = [one for one in requests if "parts" not in one.get_committable() or last[_attempt_of(one)] is one]
-        for at, request in enumerate(wanted):
-            if not self._commit(request):
-                for later in wanted[at:]:  # in order: a later marker would say that this one is done
+        older: dict[tuple[str, int], list[str]] = {}
+        for at, request in enumerate(requests):
+            one, attempt = request.get_committable(), _attempt_of(request)
+            if "parts" in one and last[attempt] is not request:
+                older.setdefault(attempt, []).extend(_heads(one))
+            elif not self._commit(request, older.get(attempt, ())):
+                for later in requests[at:]:  # in order: a later marker would say that this one is done
                     later.retry_later(CommitError("other writers were faster each time"))
                 break
-        else:
-            for one in (request.get_committable() for request in requests if request not in wanted):
-                if self._empty.get(one["owner"]):
-                    self._empty[one["owner"]][-1].extend(_heads(one))
-                else:
-                    self._drop(_heads(one))
 
-    def _commit(self, request: CommitRequest[dict[str, Any]]) -> bool:
+    def _commit(self, request: CommitRequest[dict[str, Any]], older: Sequence[str]) -> bool:
         """Commit one; return whether it is settled.
+
+        Args:
+            request: What to commit.
+            older: The names of lists that it makes superfluous, besides those that it reads.
 
         Raises:
             CommitError: Its files are gone, or it is for another table.
@@ -85,14 +87,16 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                 message = f"The table {table.name} is another one than that which the rows were staged for."
                 hint = "put the old one back; a sink under another uid goes on without these rows (--allowNonRestoredState)"
                 raise CommitError(message, where=table.name, hint=hint)
-            if table.committed(owner) >= serial:
+            marker = table.committed(owner)
+            if marker >= serial:
                 request.signal_already_committed()
-                self._drop(_heads(one), table)
+                self._drop(table, [*_heads(one), *older])
                 return True
-            staged = self._staged(table, one)
+            staged = self._staged(table, marker, one)
             if staged is None:  # another process has committed and dropped them since the table was opened
                 continue
             files, lists = staged
+            lists += older
             empty = self._empty.setdefault(owner, [])
             if not files and len(empty) < _MOST_EMPTY:
                 empty.append(lists)
@@ -110,11 +114,11 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                 continue
             self.step("committed")
             del self._empty[owner]
-            self._drop([*lists, *(name for names in empty for name in names)], table)
+            self._drop(table, list(itertools.chain(lists, *empty)))
             return True
         return False
 
-    def _staged(self, table: StagingTable, one: dict[str, Any]) -> tuple[list[DataFile], list[str]] | None:
+    def _staged(self, table: StagingTable, marker: int, one: dict[str, Any]) -> tuple[list[DataFile], list[str]] | None:
         """Return the files to commit and the names of their lists; None if they have been committed meanwhile.
 
         Raises:
@@ -122,7 +126,7 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
         """
         if "files" in one:
             return list(one["files"]), []
-        owner, parts, marker = one["owner"], one["parts"], table.committed(one["owner"])
+        owner, parts = one["owner"], one["parts"]
         files: list[DataFile] = []
         names: list[str] = []
         for part in range(parts):
@@ -141,11 +145,10 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                 files += found
         return files, names
 
-    def _drop(self, names: Sequence[str], table: StagingTable | None = None) -> None:
+    def _drop(self, table: StagingTable, names: Sequence[str]) -> None:
         if not names:
             return
         self.step("drop")
-        table = table or self._open_table()
         try:
             table.drop(names)
         except OSError as error:  # nobody needs them
