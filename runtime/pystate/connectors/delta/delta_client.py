@@ -7,8 +7,8 @@ import re
 from types import ModuleType
 from urllib.parse import unquote
 
-from pystate.common.distribution import pip_install
 from pystate.common.errors import JobGraphError
+from pystate.connectors.client_package import missing_client
 
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -24,7 +24,7 @@ def deltalake() -> ModuleType:
         import deltalake as package
     except ImportError as error:
         message = "Delta tables need the package deltalake, which isn't installed."
-        raise JobGraphError(message, hint=f"{pip_install('delta')}, on every machine where slots run") from error
+        raise missing_client(message, "delta") from error
     return package
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from pystate.common.distribution import pip_install
 from pystate.common.overrides import override
+from pystate.connectors.client_package import client_finding
 from pystate.connectors.connector import Connector
-from pystate.connectors.finding import Finding, ok, warn
+from pystate.connectors.finding import Finding
 from pystate.connectors.spark_format import SparkFormat
 
 if TYPE_CHECKING:
@@ -26,14 +24,7 @@ class DeltaConnector(Connector):
 
     @override
     def check(self, configuration: Configuration) -> Iterable[Finding]:
-        if importlib.util.find_spec("deltalake") is None:
-            yield ok("delta", f"Delta tables: {pip_install('delta')}")
-            return
-        installed = version("deltalake")
-        if int(installed.partition(".")[0]) < 1:
-            yield warn("delta", f"deltalake {installed} is installed, jobs need 1.5 or newer", pip_install("delta"))
-            return
-        yield ok("delta", f"Delta tables: deltalake {installed} is installed")
+        yield client_finding("delta", "Delta tables", "deltalake", (1, 5))
 
 
 class DeltaFormat(SparkFormat):

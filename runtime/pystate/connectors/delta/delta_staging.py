@@ -18,7 +18,7 @@ from pystate.connectors.delta.delta_client import deltalake
 from pystate.connectors.delta.delta_files import TableFolder
 from pystate.connectors.delta.delta_values import partition_text, statistics
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
-from pystate.connectors.lakehouse.table_columns import check_partition_columns, missing_columns
+from pystate.connectors.lakehouse.table_columns import check_partition_columns, with_columns
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -27,6 +27,7 @@ LISTS = "_pystate"
 """The folder of lists of staged files: readers and VACUUM leave out what begins with an underscore."""
 _MODE = "delta.columnMapping.mode"
 _CONSTRAINTS = "delta.constraints."
+_COMPUTED = ("delta.generationExpression", "delta.invariants", "delta.identity.start")
 
 
 class DeltaStaging(StagingTable):
@@ -178,22 +179,14 @@ def make_or_check(
         else:
             table = DeltaStaging(uri, storage_options, compression)
     _check(table, partition_by)
-    refused: Exception | None = None
-    for _ in range(_TRIES):
-        added = missing_columns(rows, table.schema, uri, evolve=evolve)
-        if not added:
-            return table
-        try:
-            fields = package.Schema.from_arrow(pa.schema([field.with_nullable(True) for field in added])).fields
-            table.table.alter.add_columns(fields)
-        except _of_the_program() as error:  # another subtask or job may have been first
-            refused = error
-        table = DeltaStaging(uri, storage_options, compression)
-    message = f"Columns can't be added to the table: {refused}"
-    raise ConfigurationError(message, where=uri, hint="add them by hand") from refused
-
-
-_TRIES = 10
+    return with_columns(
+        table,
+        rows,
+        lambda: DeltaStaging(uri, storage_options, compression),
+        lambda there, added: there.table.alter.add_columns(package.Schema.from_arrow(added).fields),
+        _of_the_program(),
+        evolve=evolve,
+    )
 
 
 def _of_the_program() -> tuple[type[Exception], ...]:
@@ -239,9 +232,6 @@ def _check(table: DeltaStaging, partition_by: Sequence[str] | None) -> None:
     if reasons:
         message = f"The table has {', '.join(reasons)}, which a sink that adds files can't keep."
         raise ConfigurationError(message, where=table.name, hint="write to a table without, and copy from there with Spark")
-
-
-_COMPUTED = ("delta.generationExpression", "delta.invariants", "delta.identity.start")
 
 
 def _app(owner: str) -> str:

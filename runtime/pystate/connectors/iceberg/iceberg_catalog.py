@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.distribution import pip_install
-from pystate.common.errors import JobGraphError
+from pystate.connectors.client_package import missing_client
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -45,6 +44,6 @@ class IcebergCatalog:
                 from pyiceberg.catalog import load_catalog
             except ImportError as error:
                 message = "Iceberg tables need the package pyiceberg, which isn't installed."
-                raise JobGraphError(message, hint=f"{pip_install('iceberg')}, on every machine where slots run") from error
+                raise missing_client(message, "iceberg") from error
             self._catalog = load_catalog(self.name, **self._properties)
         return self._catalog

@@ -15,7 +15,7 @@ from pystate.common.overrides import override
 from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
 from pystate.connectors.iceberg.iceberg_data_file import from_plain, to_plain
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
-from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, missing_columns
+from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -208,21 +208,20 @@ def make_or_check(
             ) from error
         table = IcebergStaging(catalog, identifier)
     _check_partitions(table, partition_by)
-    for _ in range(_TRIES):
-        changed = missing_columns(rows, table.schema, identifier, evolve=evolve, widen=evolve)
-        if not changed:
-            return table
-        try:
-            with table.table.update_schema() as update:
-                update.union_by_name(pa.schema([field.with_nullable(True) for field in changed]))
-        except CommitFailedException:
-            pass  # another subtask was first
-        table = IcebergStaging(catalog, identifier)
-    message = "Columns could not be added to the table, since others change it all the time."
-    raise ConfigurationError(message, where=identifier, hint="add them by hand")
+    return with_columns(
+        table,
+        rows,
+        lambda: IcebergStaging(catalog, identifier),
+        _union,
+        CommitFailedException,
+        evolve=evolve,
+        widen=evolve,
+    )
 
 
-_TRIES = 10
+def _union(table: IcebergStaging, columns: pa.Schema) -> None:
+    with table.table.update_schema() as update:
+        update.union_by_name(columns)
 
 
 def parsed_transform(text: str) -> tuple[str, str]:

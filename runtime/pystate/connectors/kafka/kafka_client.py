@@ -9,8 +9,8 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as AnswerTimeoutError
 from typing import Any, TypeVar
 
-from pystate.common.distribution import pip_install
 from pystate.common.errors import JobExecutionError, JobGraphError
+from pystate.connectors.client_package import missing_client
 
 T = TypeVar("T")
 BOOTSTRAP_SERVERS = "bootstrap.servers"
@@ -36,7 +36,7 @@ def kafka_client(module: str = "confluent_kafka") -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         message = f"Kafka's client is not installed here: {error}."
-        raise JobGraphError(message, hint=f"{pip_install('kafka')}, on every machine where slots run") from error
+        raise missing_client(message, "kafka") from error
 
 
 def client_settings(properties: Mapping[str, str], **own: Any) -> dict[str, Any]:

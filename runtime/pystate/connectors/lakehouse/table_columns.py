@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from pystate.common.errors import ConfigurationError, RecordError
+from pystate.connectors.lakehouse.staging_table import StagingTable
+
+T = TypeVar("T", bound=StagingTable)
+
+_TRIES = 10
+"""How often columns are added where others change the table at the same time."""
 
 
 def missing_columns(rows: pa.Schema, table: pa.Schema, where: str, *, evolve: bool, widen: bool = False) -> list[pa.Field]:
@@ -48,6 +54,44 @@ def missing_columns(rows: pa.Schema, table: pa.Schema, where: str, *, evolve: bo
             message, where=where, hint="with_schema_evolution() adds columns, or leave them out in map()"
         )
     return added + widened
+
+
+def with_columns(
+    table: T,
+    rows: pa.Schema,
+    reopen: Callable[[], T],
+    add: Callable[[T, pa.Schema], None],
+    refusals: type[Exception] | tuple[type[Exception], ...],
+    *,
+    evolve: bool,
+    widen: bool = False,
+) -> T:
+    """Return a table that has the columns of rows, which are added where it may be.
+
+    Args:
+        table: The table.
+        rows: The columns of the rows.
+        reopen: Opens the table as it is now.
+        add: Adds columns, or widens them.
+        refusals: What `add` raises where another subtask or job may have been first: the table is looked at again.
+        evolve: Whether columns may be added.
+        widen: Whether columns may get a wider type.
+
+    Raises:
+        ConfigurationError: The rows don't fit in.
+    """
+    refused: Exception | None = None
+    for _ in range(_TRIES):
+        changed = missing_columns(rows, table.schema, table.name, evolve=evolve, widen=widen)
+        if not changed:
+            return table
+        try:
+            add(table, pa.schema([field.with_nullable(True) for field in changed]))
+        except refusals as error:
+            refused = error
+        table = reopen()
+    message = f"Columns can't be added to the table: {refused}"
+    raise ConfigurationError(message, where=table.name, hint="add them by hand") from refused
 
 
 def check_partition_columns(columns: pa.Schema, names: Sequence[str], where: str) -> None:

@@ -1,0 +1,42 @@
+"""The client of a system: a package that is loaded only where it is used, and what `pystate doctor` says of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from importlib.metadata import version
+
+from pystate.common.distribution import pip_install
+from pystate.common.errors import JobGraphError
+from pystate.connectors.finding import Finding, ok, warn
+
+
+def missing_client(message: str, extra: str) -> JobGraphError:
+    """Return the error for a client that can't be imported here.
+
+    Args:
+        message: What needs it.
+        extra: The extra that brings it.
+    """
+    return JobGraphError(message, hint=f"{pip_install(extra)}, on every machine where slots run")
+
+
+def client_finding(
+    extra: str, what: str, package: str, least: tuple[int, ...], *, title: str = "", also: str = ""
+) -> Finding:
+    """Return whether a client is there, and new enough.
+
+    Args:
+        extra: The extra that brings it, which names the finding.
+        what: What needs it.
+        package: Its name as a module and as a distribution.
+        least: The first numbers of the oldest version that does.
+        title: Its name for people, if it has another.
+        also: What is needed besides it.
+    """
+    if importlib.util.find_spec(package) is None:
+        return ok(extra, f"{what}: {pip_install(extra)}{also}")
+    named = f"{title or package} {version(package)}"
+    if tuple(map(int, version(package).split(".")[: len(least)])) < least:
+        oldest = ".".join(map(str, least))
+        return warn(extra, f"{named} is installed, jobs need {oldest} or newer", pip_install(extra))
+    return ok(extra, f"{what}: {named} is installed")
