@@ -3,8 +3,8 @@
 The job manager keeps the data to resubmit the job from before the stop until the successor runs, with the wanted
 parallelism. So after a command that died half-way, another command can find the job and its savepoint, and continue.
 
-A job is put back to an earlier state in the same steps: its successor starts from that, and the savepoint of the stop is
-the way back. The command line and the job manager both do all this, each with its own way to ask and to tell.
+A job is put back to an earlier state in the same steps: its successor starts from that, and from the savepoint of the stop
+if that fails. The command line and the job manager both do all this; each asks and tells in its own way.
 """
 
 from __future__ import annotations

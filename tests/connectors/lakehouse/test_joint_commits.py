@@ -91,7 +91,7 @@ def test_a_crash_at_any_step_and_a_restore_at_any_parallelism_leaves_each_row_on
     last = job.snapshot(1)
     job.complete(1)
     job.write("c", "d", "e")
-    restored, again = last, "cde"  # what a source reads again behind the checkpoint
+    restored, again = last, "cde"  # what a source reads again after the checkpoint
     if step != "stage":
         taken = job.snapshot(2)
         if step != "staged":

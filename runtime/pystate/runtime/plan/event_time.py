@@ -185,7 +185,7 @@ def bounded_notices(plan: JobPlan) -> Iterator[str]:
             continue
         yield (
             f"Event time waits for the source {step.name!r}, whose end nobody tells of beside sources without one: windows "
-            "and timers behind it stand still when it gives no more. Give its WatermarkStrategy with_idleness(...)."
+            "and timers downstream stand still when it gives no more. Give its WatermarkStrategy with_idleness(...)."
         )
 
 
@@ -200,6 +200,6 @@ def idle_notices(plan: JobPlan) -> Iterator[str]:
         if splits is not None and timed and waits and task.parallelism > 1:
             yield (
                 f"Event time waits for each of the {task.parallelism} subtasks of {task.name!r}, and one without {splits} "
-                "gives no watermark: windows and timers behind it stand still until it has some. Give its WatermarkStrategy "
-                "with_idleness(Duration.of_seconds(...))."
+                "gives no watermark: windows and timers downstream stand still until it has some. Give its "
+                "WatermarkStrategy with_idleness(Duration.of_seconds(...))."
             )

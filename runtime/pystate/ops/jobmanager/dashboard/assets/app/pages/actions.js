@@ -35,7 +35,7 @@ export function Confirm({ title, what, command, button, danger, run, onClose, ch
   <//>`;
 }
 
-// Take steps that the job manager does by itself, and go to the job that runs behind them; `trigger` returns its answer.
+// Take steps that the job manager does by itself, and go to the job that runs after them; `trigger` returns its answer.
 export async function takeSteps(jid, trigger, show) {
   const { "request-id": id } = await trigger();
   let runs = null;
