@@ -24,7 +24,7 @@ from pystate_cli.client.job_manager import find_job_manager
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
-from tests.e2e.test_dev import PROGRAM  # noqa: E402 - the tests' program
+from tests.e2e.commands.test_dev import PROGRAM  # noqa: E402 - the tests' program
 
 COLUMNS = ("savepoint", "check", "stop", "start")
 TOLD = re.compile(rf"Version (\d+) runs after ([\d.]+) s: {', '.join(f'{name} ([0-9.]+) s' for name in COLUMNS)}")

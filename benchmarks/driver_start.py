@@ -22,7 +22,7 @@ from pystate_cli.client.job_manager import find_job_manager
 
 ROOT = Path(__file__).parents[1]
 PYSTATE = [sys.executable, "-m", "pystate_cli"]
-PROGRAM = ROOT / "tests" / "e2e" / "count_words.py"
+PROGRAM = ROOT / "tests" / "e2e" / "commands" / "count_words.py"
 WORD = "first"
 IDLE_SECONDS = 20
 ARCHIVE = "pystate.spark.class-data-archive"

@@ -30,7 +30,7 @@ PYSTATE = [sys.executable, "-m", "pystate_cli"]
 SLOT_THREADS = 4
 """A slot listens, beats and uploads on threads of its own; a worker of the micro-batch has fewer."""
 
-PROGRAM = ROOT / "tests" / "e2e" / "count_words.py"
+PROGRAM = ROOT / "tests" / "e2e" / "commands" / "count_words.py"
 OPTIONS = {
     "execution.checkpointing.interval": "500 ms",
     "restart-strategy.type": "fixed-delay",

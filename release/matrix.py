@@ -48,7 +48,7 @@ WITHOUT_SPARK = (
     "tests/cli/commands/test_new.py",
 )
 ON_SPARK = (
-    "tests/e2e/test_epochs_on_spark.py::test_an_empty_epoch_and_an_epoch_of_one_row_reach_every_subtask",
+    "tests/e2e/streams/test_epochs_on_spark.py::test_an_empty_epoch_and_an_epoch_of_one_row_reach_every_subtask",
     "tests/runtime/engines/micro_batch/spark/test_output_frame.py",
     "tests/state_processor/test_savepoint_reader.py",
 )

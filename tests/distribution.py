@@ -44,7 +44,7 @@ LONG = (
     "tests/cli/commands/snapshots/savepoints/test_savepoints_disposal.py",
     "tests/ops/jobmanager/test_supervision_on_a_full_disk.py",
     "tests/ops/jobmanager/test_driver_restart.py",
-    "tests/e2e/test_cancelled_starts.py",
+    "tests/e2e/commands/test_cancelled_starts.py",
     "tests/cli/arguments/test_completion.py",
     "tests/fidelity/test_asking.py",
     "tests/documents/test_commands_and_links.py",

@@ -51,7 +51,7 @@ class _Item:
 
 
 def test_those_with_a_session_come_first_then_long_files_then_the_others_as_they_came() -> None:
-    spark, faults = "tests/e2e/test_clock.py", "tests/faults/test_killed_workers.py"
+    spark, faults = "tests/e2e/time/test_clock.py", "tests/faults/test_killed_workers.py"
     other = "tests/test_distribution.py::a"
     names = [
         other,

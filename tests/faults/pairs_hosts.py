@@ -15,7 +15,7 @@ import psycopg
 
 from pystate.common.errors import PystateError
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
-from tests.e2e.test_command_line import Shell
+from tests.e2e.commands.test_command_line import Shell
 from tests.faults import pairs_job
 from tests.faults.campaign import victims_of
 from tests.faults.pairs_feeds import Feeds

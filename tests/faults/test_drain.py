@@ -8,7 +8,7 @@ from pystate.common import Duration, WatermarkStrategy
 from pystate.common.errors import PystateError
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
-from tests.e2e.test_event_time import BOUND, END, WORD, Folder, Second, expected, kept, random_lines, windows
+from tests.e2e.time.test_event_time import BOUND, END, WORD, Folder, Second, expected, kept, random_lines, windows
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
 from tests.faults.faulty_storage import FAULTS
 from tests.faults.injection import Action, Faults, Step, strike_in_driver

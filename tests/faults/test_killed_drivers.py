@@ -15,7 +15,7 @@ import pytest
 
 from pystate.common.files.home import read_json, write_json
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
-from tests.e2e.test_command_line import Shell, state
+from tests.e2e.commands.test_command_line import Shell, state
 from tests.engines import MICRO_BATCH, on_both_engines
 from tests.faults.injection import IN_DRIVERS, Action, Faults
 from tests.faults.processes import command_of, descendants, is_gone, kill, needs_proc

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.folder_sink import FolderSink
-from tests.e2e.test_command_line import Shell
+from tests.e2e.commands.test_command_line import Shell
 from tests.engines import on_both_engines
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import is_gone, needs_proc

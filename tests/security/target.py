@@ -26,7 +26,7 @@ NO_MASK = 0
 _CLI = (sys.executable, "-m", "pystate_cli")
 _TRACEBACK = "Traceback (most recent call last)"
 _CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]")
-_COUNT_WORDS = REPOSITORY / "tests" / "e2e" / "count_words.py"
+_COUNT_WORDS = REPOSITORY / "tests" / "e2e" / "commands" / "count_words.py"
 _SERVE = REPOSITORY / "tests" / "security" / "serve.py"
 _FAKE_SLOT = REPOSITORY / "tests" / "security" / "fake_slot.py"
 

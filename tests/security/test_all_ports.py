@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.spark_cluster import ROOT
+from tests.e2e.clusters.spark_cluster import ROOT
 from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.processes import needs_proc
 from tests.security.all_ports import given_away, is_refusal, sockets_below
@@ -23,7 +23,7 @@ from tests.waiting import wait_until
 
 pytestmark = [needs_proc]
 
-COUNT_WORDS = ROOT / "tests" / "e2e" / "count_words.py"
+COUNT_WORDS = ROOT / "tests" / "e2e" / "commands" / "count_words.py"
 DAEMON = "pyspark.daemon"
 
 

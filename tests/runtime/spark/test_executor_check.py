@@ -1,4 +1,4 @@
-"""What is said of executors that can't run a job; the check itself runs in tests/e2e/test_standalone_cluster.py."""
+"""What is said of executors that can't run a job; the check itself runs in tests/e2e/clusters/test_standalone_cluster.py."""
 
 from __future__ import annotations
 

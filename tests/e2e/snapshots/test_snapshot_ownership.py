@@ -11,7 +11,7 @@ from pystate.common.errors import RestoreError
 from pystate.core.snapshot.metadata import SavepointFormatType
 from pystate.core.snapshot.storage.ownership import claimant
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from tests.e2e.test_incremental import (
+from tests.e2e.snapshots.test_incremental import (
     INCREMENTAL,
     cancelled,
     kill_a_slot,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.files.home import PystateHome, read_json
-from tests.e2e.networks import hosts_or_skip
-from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, Host, bare_python, listening_addresses
+from tests.e2e.clusters.networks import hosts_or_skip
+from tests.e2e.clusters.spark_cluster import LOOPBACK, ROOT, Cluster, Host, bare_python, listening_addresses
 from tests.faults.processes import command_of, descendants, is_slot, kill, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.waiting import LONGEST_S, wait_until

@@ -14,7 +14,7 @@ from pystate.common.time import Time
 from pystate.datastream import KeyedProcessFunction, ProcessWindowFunction, StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.window import TumblingProcessingTimeWindows
-from tests.e2e.test_event_time import Folder
+from tests.e2e.time.test_event_time import Folder
 from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.workload import COUNTED, RECOVERING, Keeping, Sink, kept_in
 from tests.spark_lines import lines_by_spark

@@ -19,7 +19,7 @@ from pystate.datastream.connectors.data_generator import DataGeneratorSource, Ra
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.number_seq import NumberSequenceSource
 from tests.connectors.own_sources import Counter, Raising
-from tests.e2e.test_event_time import Folder
+from tests.e2e.time.test_event_time import Folder
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines, on_micro_batch, slowly_on_real_time
 from tests.faults.workload import COUNTED, RECOVERING, Keeping, kept_in
 from tests.waiting import LONGEST_S

@@ -8,7 +8,7 @@ from pystate.common import Duration, WatermarkStrategy
 from pystate.common.errors import JobCancelledError
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
-from tests.e2e.test_event_time import BOUND, WORD, Folder, Second, expected, random_lines, windows
+from tests.e2e.time.test_event_time import BOUND, WORD, Folder, Second, expected, random_lines, windows
 from tests.engines import on_both_engines
 from tests.faults.workload import RECOVERING, Sink
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.files.home import read_json
-from tests.e2e.spark_cluster import ROOT, Cluster, bare_python, library_of_tests
+from tests.e2e.clusters.spark_cluster import ROOT, Cluster, bare_python, library_of_tests
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
 from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in

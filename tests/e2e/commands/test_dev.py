@@ -11,7 +11,7 @@ import pytest
 
 from tests.waiting import LONGEST_S, wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAM = """
 from pystate.common import Types, WatermarkStrategy
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor

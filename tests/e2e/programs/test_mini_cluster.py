@@ -45,7 +45,7 @@ def test_a_job_of_a_test_has_its_results(cluster):
 
 
 def test_the_example_of_the_page_runs(cluster):
-    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text("utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "testing.md").read_text("utf-8")
     (block,) = (one for one in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL) if "cluster" in one)
     space = {"Types": Types, "Count": Count}
     exec(compile(block, "docs/testing.md", "exec"), space)  # noqa: S102 - it is ours

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.spark_cluster import Host
+from tests.e2e.clusters.spark_cluster import Host
 
 _NETWORK = "10.201.0"
 _OTHER_ADDRESS = "10.202.0.1"

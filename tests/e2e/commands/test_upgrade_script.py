@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.e2e.test_command_line import JOB_ID, ROOT, Shell
+from tests.e2e.commands.test_command_line import JOB_ID, ROOT, Shell
 from tests.waiting import LONGEST_S, wait_until
 
 FILES, LINES = 30, 20

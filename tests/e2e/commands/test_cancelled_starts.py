@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pystate.common.processes.processes import started_at
-from tests.e2e.test_command_line import Shell
+from tests.e2e.commands.test_command_line import Shell
 from tests.waiting import wait_until
 
 PROGRAMS = {

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from tests.e2e.test_command_line import Shell
+from tests.e2e.commands.test_command_line import Shell
 from tests.faults.processes import is_gone, needs_proc
 from tests.waiting import wait_until
 

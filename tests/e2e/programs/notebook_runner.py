@@ -1,4 +1,4 @@
-"""Runs the cells of a notebook in this process, without IPython: `python -m tests.e2e.notebook_runner NOTEBOOK...`.
+"""Runs the cells of a notebook in this process, without IPython: `python -m tests.e2e.programs.notebook_runner NOTEBOOK...`.
 
 What a cell ends with is shown as IPython would show it: a stub takes `_ipython_display_`, `_repr_html_` and `repr`. One line
 of JSON per cell goes to stdout, with the kinds of what was shown. All cells run in one namespace, that of `__main__`.

@@ -7,7 +7,7 @@ import pytest
 from pystate.common import Duration, WatermarkStrategy
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
-from tests.e2e.test_event_time import BOUND, SMALL, Folder, Second, expected, windows
+from tests.e2e.time.test_event_time import BOUND, SMALL, Folder, Second, expected, windows
 from tests.engines import on_both_engines
 from tests.faults.workload import Sink
 

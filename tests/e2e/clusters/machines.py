@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.spark_cluster import ROOT, Host
+from tests.e2e.clusters.spark_cluster import ROOT, Host
 from tests.faults.processes import children, descendants, kill
 from tests.waiting import LONGEST_S, wait_until
 

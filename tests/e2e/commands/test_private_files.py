@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 PROGRAM = """
 from pystate.common import Types

@@ -22,7 +22,7 @@ from tests.testing.test_examples import example
 from tests.waiting import LONGEST_S
 
 MARCH = datetime(2026, 3, 1, tzinfo=timezone.utc)
-SHIPPED_LOG = Path(__file__).parents[2] / "examples" / "data" / "access.log"
+SHIPPED_LOG = Path(__file__).parents[3] / "examples" / "data" / "access.log"
 
 
 def requests_per_minute(log: str) -> Counter:

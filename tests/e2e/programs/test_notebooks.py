@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 REAL = ("nbclient", "nbformat", "ipykernel")
 MISSING = [name for name in REAL if importlib.util.find_spec(name) is None]
@@ -22,7 +22,7 @@ MISSING = [name for name in REAL if importlib.util.find_spec(name) is None]
 def shown(path: Path, folder: Path) -> list[dict[str, Any]]:
     """Run a notebook; return what its cells have shown."""
     environment = {**os.environ, "PYSTATE_HOME": str(folder / "home"), "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
-    command = [sys.executable, "-m", "tests.e2e.notebook_runner", str(path)]
+    command = [sys.executable, "-m", "tests.e2e.programs.notebook_runner", str(path)]
     ended = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines() if line.startswith('{"cell"')]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.files.home import read_json
-from tests.e2e.spark_cluster import LOOPBACK, ROOT, Cluster, bare_python, library_of_tests
-from tests.e2e.test_run_on_a_cluster import Operator
+from tests.e2e.clusters.spark_cluster import LOOPBACK, ROOT, Cluster, bare_python, library_of_tests
+from tests.e2e.clusters.test_run_on_a_cluster import Operator
 from tests.faults.processes import descendants, kill, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.waiting import LONGEST_S, wait_until

@@ -16,7 +16,7 @@ from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from tests.waiting import LONGEST_S
 
 JOB_ID = re.compile(r"[0-9a-f]{32}\n")
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 COUNT_WORDS = Path(__file__).with_name("count_words.py")
 
@@ -93,7 +93,7 @@ def state(path):
     return dict(SnapshotReader(path).keyed_entries("count", "count"))
 
 
-@pytest.mark.slow  # tests/cli has the commands without Spark, tests/e2e/test_rescale.py the state at other parallelisms
+@pytest.mark.slow  # tests/cli has the commands without Spark, e2e/snapshots/test_rescale.py the state at other parallelisms
 @pytest.mark.timeout(240)
 def test_run_savepoint_cancel_resume_at_another_parallelism(shell, tmp_path):
     shell.add("1.txt", ["hello", "world", "hello"])
@@ -169,7 +169,7 @@ def lines_of(files):
     return [f"{number}-{line}" for number in files for line in range(200)]
 
 
-@pytest.mark.slow  # tests/e2e/test_between_engines.py has it without processes and commands
+@pytest.mark.slow  # tests/e2e/snapshots/test_between_engines.py has it without processes and commands
 @pytest.mark.timeout(400)
 def test_files_go_on_in_the_other_engine_over_a_killed_slot(shell, tmp_path):
     shell.program.write_text(COUNT_WORDS.with_name("count_lines.py").read_text())

@@ -9,7 +9,7 @@ import zlib
 import pytest
 
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
-from tests.e2e.test_command_line import ROOT, Shell
+from tests.e2e.commands.test_command_line import ROOT, Shell
 from tests.waiting import wait_until
 
 # counts words; what a fork adds to each count tells the programs apart

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.machines import Machine
-from tests.e2e.networks import hosts_or_skip
-from tests.e2e.spark_cluster import ROOT, Cluster
+from tests.e2e.clusters.machines import Machine
+from tests.e2e.clusters.networks import hosts_or_skip
+from tests.e2e.clusters.spark_cluster import ROOT, Cluster
 from tests.faults.processes import command_of, is_gone, needs_proc
 from tests.faults.workload import Watched, state_in
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
@@ -144,7 +144,7 @@ def test_two_machines_take_a_job_over_from_each_other(machines, tmp_path: Path):
     wait_until(lambda: role_of(one) == "leader")
     two("cluster", "start")
     assert role_of(two) == "standby"
-    job_id = one("run", "-d", "-p", 2, ROOT / "tests" / "e2e" / "count_words.py", watched.folder, 500)
+    job_id = one("run", "-d", "-p", 2, ROOT / "tests" / "e2e" / "commands" / "count_words.py", watched.folder, 500)
     assert job_on(two, job_id)["name"], "a standby sends readers to the leader"
     wait_for_last_word(one, job_id, watched)
     one("checkpoint", job_id)

@@ -18,7 +18,7 @@ from pystate.common.processes.java import find_java
 from tests.faults.processes import command_of, descendants, kill
 from tests.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 NOT_OF_EXECUTORS = ("pystate", "__editable__", "pyspark", "py4j")
 """What an executor's Python does not have; PySpark comes with the cluster's own Spark."""
