@@ -116,7 +116,7 @@ screenshots: $(INSTALLED) ## Take pictures of all pages of the dashboard into bu
 
 dashboard-figures: $(INSTALLED) ## Measure the dashboard's pages on a machine with nothing else to do, into build/dashboard.md
 	mkdir -p build
-	$(BIN)/python benchmarks/dashboard.py --only pages --rounds 2 --write build/dashboard.md
+	$(BIN)/python benchmarks/dashboard/dashboard.py --only pages --rounds 2 --write build/dashboard.md
 
 docs: rest $(DOCS_VENV)/.complete ## Build the site of the pages in docs/ into build/site; a link or anchor that leads nowhere is an error
 	$(BIN)/python docs/_site/options.py build/docs/options.md

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from keyed_count import COUNTED, Count, machine
-from own_sources import processors_s
+from processes import processors_s
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQueryListener
 

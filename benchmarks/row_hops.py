@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 
 from keyed_count import machine
+from processes import children
 from pyspark.sql import functions as F
-from recovery import children
 from soak import inodes, listening_inodes
 
 from pystate.common import Row, Types

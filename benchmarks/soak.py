@@ -25,7 +25,7 @@ from pathlib import Path
 
 from keyed_count import machine
 from line_plots import line_plots
-from recovery import children
+from processes import children
 from running_job import RunningJob
 
 JOB = Path(__file__).with_name("soak_job.py")

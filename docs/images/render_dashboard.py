@@ -3,8 +3,8 @@
     python docs/images/render_dashboard.py build/screenshots [--docs docs/images] [--jobs JOB FAILED_JOB] [--only NAMES]
 
 All pages at four widths, light and dark, in both languages, from a job that runs and one that has failed: both are started
-from `benchmarks/dashboard_job.py` in a home of their own; with --jobs two of this PYSTATE_HOME are taken. With --docs also
-the pictures of docs/dashboard.md and the README.
+from `benchmarks/dashboard/dashboard_job.py` in a home of their own; with --jobs two of this PYSTATE_HOME are taken. With
+--docs also the pictures of docs/dashboard.md and the README.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from running_job import RunningJob  # noqa: E402
 
 from tests.servers.chromium import browser  # noqa: E402
 
-JOB = ROOT / "benchmarks" / "dashboard_job.py"
+JOB = ROOT / "benchmarks" / "dashboard" / "dashboard_job.py"
 SETTINGS = {
     "execution.engine": "real-time",
     "execution.checkpointing.interval": "3 s",

@@ -11,6 +11,7 @@ _CHANGELOG = "there is no changelog state backend; every-epoch and incremental c
 _MERGING = "small state stands in _metadata (execution.checkpointing.data-inline-threshold), so there are few small files"
 _FORST = "there is no disaggregated state backend"
 _ROCKSDB = "RocksDB's memory is one number (state.backend.rocksdb.memory.fixed-per-slot), the rest is set by pystate"
+_READ_IN_PLACE = "state is read in the function's own process; benchmarks/state/state_access.py measures it"
 _METRICS = "there is one reporter, Prometheus text at /metrics of the job manager, with Flink's default scopes"
 _CLUSTER = "Spark starts and places the processes; pystate.spark.master and Spark's own keys say how"
 _PROCESS = "functions run in the process that holds their state"
@@ -58,8 +59,8 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "state.backend.changelog.": _CHANGELOG,
     "dstl.dfs.": _CHANGELOG,
     "state.backend.forst.": _FORST,
-    "state.latency-track.": "state is read in the function's own process; benchmarks/state_access.py measures it",
-    "state.backend.latency-track.": "state is read in the function's own process; benchmarks/state_access.py measures it",
+    "state.latency-track.": _READ_IN_PLACE,
+    "state.backend.latency-track.": _READ_IN_PLACE,
     "state.size-track.": "the size of all state of a subtask is measured (stateSize), not that of each access",
     "state.backend.rocksdb.metrics.": "RocksDB, or the binding to it that pystate uses, has no such metric",
     "state.backend.rocksdb.timer-service.factory": "timers of the rocksdb state backend are rows of RocksDB, as by default",
