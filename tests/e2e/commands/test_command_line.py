@@ -151,7 +151,7 @@ def test_an_attached_run_prints_to_stdout_and_ends_with_its_job(shell):
     assert "never calls execute()" in shell("run", "-d", shell.program, exit_code=1).stderr
 
 
-@pytest.mark.slow  # tests/runtime/driver/test_embedded_restarts.py and tests with `run_job` have jobs without a job manager
+@pytest.mark.slow  # tests/runtime/driver/failures/test_embedded_restarts.py and `run_job` have jobs without a job manager
 @pytest.mark.timeout(120)
 def test_a_job_file_runs_as_plain_python(shell):
     shell.add("1.txt", ["hello", "world", "hello"])

@@ -16,7 +16,7 @@ from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSour
 from pystate.runtime.engines.micro_batch.spark.spark_source_cut import SparkSourceCut
 from pystate.runtime.plan.job_plan import JobPlan
 from tests.runtime.checkpoint.harness import FakeSpark
-from tests.runtime.driver.test_operator_state_restore import snapshot_of, tasks
+from tests.runtime.execution.test_operator_state_restore import snapshot_of, tasks
 
 JOB_ID = "a" * 32
 

@@ -2,7 +2,7 @@
 
 from pystate.common.processes.control import ControlClient, ControlServer
 from pystate.runtime.execution.slots.slot_pool import SlotPool
-from tests.runtime.driver.test_lost_slots import SECRET, Events
+from tests.runtime.execution.slots.test_lost_slots import SECRET, Events
 
 
 def test_heartbeats_and_the_last_word_of_a_slot_carry_its_metrics():
