@@ -47,7 +47,7 @@ def pytest_addoption(parser):
     parser.addoption("--slow-in-ci", type=float, metavar="SECONDS", help=ci)
     engine = "what runs jobs that don't say: micro-batch or real-time (default: %(default)s)"
     parser.addoption("--engine", default="micro-batch", help=engine)
-    group = parser.getgroup("campaign", "the fault campaign, `python -m tests.faults.campaign`")
+    group = parser.getgroup("campaign", "the fault campaign, `python -m tests.faults.campaigns.campaign`")
     group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
     group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.e2e.commands.test_command_line import Shell
-from tests.faults.kafka_campaign import Outside
+from tests.faults.campaigns.kafka_campaign import Outside
 from tests.faults.processes import kill, needs_proc
 from tests.faults.test_killed_drivers import Job
 from tests.servers.kafka_broker import spark_jars

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from pystate.common.errors import PystateError
 from tests.connectors.file_system.faulty_disk import files, hidden
-from tests.faults.pairs_job import COUNTS, UPSERTS
+from tests.faults.campaigns.pairs_job import COUNTS, UPSERTS
 from tests.faults.workload import state_in
 from tests.waiting import LONGEST_S
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from pystate.common import Types
 from pystate.common.serialization import Encoder, SimpleStringSchema

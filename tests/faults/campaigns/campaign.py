@@ -1,6 +1,6 @@
 """The fault campaign: random kills, one after another, under a job that is fed all the while.
 
-    python -m tests.faults.campaign --kills 200 --seed 1 [--backend rocksdb] [--engine real-time] [--turn-every 8]
+    python -m tests.faults.campaigns.campaign --kills 200 --seed 1 [--backend rocksdb] [--engine real-time] [--turn-every 8]
 
 kills slots, Python workers of the micro-batch, or relays, and the daemon that forks both, and deletes, empties, cuts or
 corrupts the newest shuffle's files, which only the micro-batch engine has, at any moment: in an epoch, a barrier, an upload,
@@ -209,7 +209,7 @@ def of_pytest(word: str) -> str:
 if __name__ == "__main__":
     import sys
 
-    ROOT = Path(__file__).parents[2]
+    ROOT = Path(__file__).parents[3]
     arguments = [of_pytest(word) for word in sys.argv[1:]]
-    long_form = str(ROOT / "tests" / "faults" / "test_campaign.py::test_the_campaign_at_length")
+    long_form = str(ROOT / "tests" / "faults" / "campaigns" / "test_campaign.py::test_the_campaign_at_length")
     sys.exit(pytest.main(["-q", "-s", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), long_form, *arguments]))

@@ -16,10 +16,10 @@ import psycopg
 from pystate.common.errors import PystateError
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from tests.e2e.commands.test_command_line import Shell
-from tests.faults import pairs_job
-from tests.faults.campaign import victims_of
-from tests.faults.pairs_feeds import Feeds
-from tests.faults.pairs_readers import FileReader, KafkaReader, Snapshots, SqlReader, UpsertReader, noting_upserts
+from tests.faults.campaigns import pairs_job
+from tests.faults.campaigns.campaign import victims_of
+from tests.faults.campaigns.pairs_feeds import Feeds
+from tests.faults.campaigns.pairs_readers import FileReader, KafkaReader, Snapshots, SqlReader, UpsertReader, noting_upserts
 from tests.faults.processes import command_of, descendants, is_gone, is_slot
 from tests.faults.test_killed_drivers import Job
 from tests.servers.kafka_broker import spark_jars

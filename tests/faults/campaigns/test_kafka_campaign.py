@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.kafka_campaign import HEADER, run_kafka_campaign
+from tests.faults.campaigns.kafka_campaign import HEADER, run_kafka_campaign
 from tests.faults.processes import needs_proc
 from tests.servers.kafka_broker import spark_jars
 
@@ -19,7 +19,7 @@ def show(report):
     assert report.restarts > 0, report
 
 
-@pytest.mark.slow  # tests/faults/test_pairs_campaign.py has kills in short between Kafka and each sink
+@pytest.mark.slow  # tests/faults/campaigns/test_pairs_campaign.py has kills in short between Kafka and each sink
 def test_each_kind_of_kill_once(kafka, run_job, spark):
     show(run_kafka_campaign(run_job, spark, kafka, kills=4, seed=1))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engines import on_both_engines
-from tests.faults.campaign import HEADER, Campaign
+from tests.faults.campaigns.campaign import HEADER, Campaign
 from tests.faults.processes import needs_proc
 
 pytestmark = needs_proc

@@ -1,6 +1,6 @@
 """Kills under a job from Kafka to Kafka, looked at from outside.
 
-    python -m tests.faults.kafka_campaign --kills 50 --seed 1
+    python -m tests.faults.campaigns.kafka_campaign --kills 50 --seed 1
 
 A reader of committed records looks at the output topic all the while: of each key it must see 1, 2, 3, ... in that order,
 and what it has seen stays. So nothing is lost, doubled, out of order, or visible before it counts. Slots, Python workers and
@@ -32,7 +32,7 @@ from pystate.datastream.connectors.kafka import (
 )
 from pystate.datastream.functions import KeyedProcessFunction
 from pystate.datastream.state import ValueStateDescriptor
-from tests.faults.campaign import OPTIONS, victims_of
+from tests.faults.campaigns.campaign import OPTIONS, victims_of
 from tests.faults.processes import kill
 
 KINDS = ("slot", "broker", "worker", "daemon")
@@ -181,7 +181,7 @@ def run_kafka_campaign(run_job: Callable[..., Any], spark: Any, kafka: Any, *, k
 if __name__ == "__main__":
     import sys
 
-    ROOT = Path(__file__).parents[2]
+    ROOT = Path(__file__).parents[3]
     arguments = [f"--campaign-{word[2:]}" if word.startswith("--") else word for word in sys.argv[1:]]
-    long_form = str(ROOT / "tests" / "faults" / "test_kafka_campaign.py::test_the_campaign_at_length")
+    long_form = str(ROOT / "tests" / "faults" / "campaigns" / "test_kafka_campaign.py::test_the_campaign_at_length")
     sys.exit(pytest.main(["-q", "-s", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), long_form, *arguments]))

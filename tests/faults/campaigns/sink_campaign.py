@@ -1,6 +1,6 @@
 """The campaign of sinks: kills, stops, savepoints and resumes, and a reader outside who looks at what is visible.
 
-    python -m tests.faults.sink_campaign --kills 50 --seed 1 [--engine real-time]
+    python -m tests.faults.campaigns.sink_campaign --kills 50 --seed 1 [--engine real-time]
 
 kills slots, Python workers, which are relays on the real-time engine, and the daemon that forks them, at any moment and at
 named steps of checkpoint and commit, under
@@ -33,10 +33,10 @@ from pystate.common.errors import DriverReplacedError, JobCancelledError, Pystat
 from pystate.common.files.home import read_json, write_json
 from pystate.datastream import StreamExecutionEnvironment
 from tests.engines import MICRO_BATCH, REAL_TIME
-from tests.faults.campaign import OPTIONS, of_pytest, victims_of
+from tests.faults.campaigns.campaign import OPTIONS, of_pytest, victims_of
+from tests.faults.campaigns.sink_targets import Feed, Target
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill
-from tests.faults.sink_targets import Feed, Target
 from tests.faults.workload import COUNTED, Count, state_in
 from tests.waiting import files_below
 
@@ -317,7 +317,7 @@ class SinkCampaign:
 if __name__ == "__main__":
     import sys
 
-    ROOT = Path(__file__).parents[2]
+    ROOT = Path(__file__).parents[3]
     arguments = [of_pytest(word) for word in sys.argv[1:]]
-    long_form = str(ROOT / "tests" / "faults" / "test_sink_campaign.py::test_a_pair_at_length")
+    long_form = str(ROOT / "tests" / "faults" / "campaigns" / "test_sink_campaign.py::test_a_pair_at_length")
     sys.exit(pytest.main(["-q", "-s", "--rootdir", str(ROOT), "-c", str(ROOT / "pyproject.toml"), long_form, *arguments]))

@@ -5,7 +5,7 @@ open in the partition of its markers, the register of its id is dropped (as afte
 later, the topic of markers is made anew, committables are those of an old version, and one record in 50 is refused. In the
 end a reader outside has each element once, in the topic or among the dead letters.
 
-    python -m tests.faults.kafka_commits_campaign --kills 300 --seed 7
+    python -m tests.faults.campaigns.kafka_commits_campaign --kills 300 --seed 7
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.connectors.kafka.markers import PARTITIONS, marker_partition
-from tests.faults.commit_process import UNKNOWN, WAITS, Settings, main, state_of
+from tests.faults.campaigns.commit_process import UNKNOWN, WAITS, Settings, main, state_of
 from tests.waiting import LONGEST_S
 
 STEPS = ("taken", "begun", "produced", "marked", "flushed", "noted", "committed")
@@ -87,7 +87,7 @@ class CommitsCampaign:
         self.own = f"campaign-{uuid.uuid4().hex}"
         self.steps: list[str] = []
         self._forks = multiprocessing.get_context("forkserver")  # of a process that has no client of Kafka's yet
-        self._forks.set_forkserver_preload(["tests.faults.commit_process", "confluent_kafka"])
+        self._forks.set_forkserver_preload(["tests.faults.campaigns.commit_process", "confluent_kafka"])
 
     def run(self, kills: int) -> CommitsReport:
         """Kill so many processes, and compare."""

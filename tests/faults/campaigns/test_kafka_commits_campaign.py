@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.kafka_commits_campaign import HEADER, run_commits_campaign
+from tests.faults.campaigns.kafka_commits_campaign import HEADER, run_commits_campaign
 
 
 def show(report):

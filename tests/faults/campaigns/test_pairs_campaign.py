@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
-from tests.faults import pairs_job, pairs_readers
-from tests.faults.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, main
-from tests.faults.pairs_hosts import EmbeddedHost, prepare
-from tests.faults.pairs_readers import (
+from tests.faults.campaigns import pairs_job, pairs_readers
+from tests.faults.campaigns.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, main
+from tests.faults.campaigns.pairs_hosts import EmbeddedHost, prepare
+from tests.faults.campaigns.pairs_readers import (
     FileReader,
     Finding,
     KafkaReader,

@@ -1,6 +1,6 @@
 """The campaign of pairs: kills under a job with four sinks, read from outside all the while.
 
-    python -m tests.faults.pairs_campaign --sources kafka --kills 300 --seed 1 [--minutes 25] [--engine real-time]
+    python -m tests.faults.campaigns.pairs_campaign --sources kafka --kills 300 --seed 1 [--minutes 25] [--engine real-time]
 
 runs `pairs_job.py` as an operator does: a detached driver under a job manager, with a broker and a database on loopback.
 Slots, Python workers, the daemon that forks both, the driver, the job manager, the broker and the database are killed with
@@ -36,10 +36,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tests.engines import MICRO_BATCH, REAL_TIME
+from tests.faults.campaigns.pairs_feeds import Feeds
+from tests.faults.campaigns.pairs_job import SINKS
+from tests.faults.campaigns.pairs_readers import Finding, Outside, Snapshots, UpsertReader
 from tests.faults.injection import IN_DRIVERS, Action, Faults, Step
-from tests.faults.pairs_feeds import Feeds
-from tests.faults.pairs_job import SINKS
-from tests.faults.pairs_readers import Finding, Outside, Snapshots, UpsertReader
 from tests.faults.processes import kill
 from tests.faults.workload import state_in
 from tests.waiting import LONGEST_S
@@ -394,11 +394,11 @@ def main(arguments: list[str]) -> int:
     import argparse
     import tempfile
 
-    from tests.faults.pairs_hosts import DetachedHost, prepare
+    from tests.faults.campaigns.pairs_hosts import DetachedHost, prepare
     from tests.servers.kafka_broker import running_broker
     from tests.servers.postgres import running_postgres
 
-    parser = argparse.ArgumentParser(prog="python -m tests.faults.pairs_campaign", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.campaigns.pairs_campaign", allow_abbrev=False)
     parser.add_argument("--sources", default="kafka,files,generator", help="of one job (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=300, help="how many (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of everything (default: %(default)s)")

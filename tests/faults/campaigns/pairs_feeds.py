@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.faults.pairs_job import GENERATOR
+from tests.faults.campaigns.pairs_job import GENERATOR
 
 MOST_WAITING = 400
 """How many elements may be given that nobody has seen yet."""

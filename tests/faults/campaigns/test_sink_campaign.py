@@ -9,9 +9,9 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import initialize, put_in_force
 from tests.engines import on_both_engines
+from tests.faults.campaigns.sink_campaign import HEADER, Reader, SinkCampaign
+from tests.faults.campaigns.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed, PlaceTarget
 from tests.faults.processes import needs_proc
-from tests.faults.sink_campaign import HEADER, Reader, SinkCampaign
-from tests.faults.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed, PlaceTarget
 from tests.servers.hdfs_cluster import hdfs_cluster
 from tests.servers.s3_server import s3_server
 
@@ -58,7 +58,7 @@ def test_the_reader_sees_what_is_wrong(tmp_path, shown, said):
         Reader(target, tmp_path).look()
 
 
-@pytest.mark.slow  # tests/faults/test_pairs_campaign.py has the sinks of the product in short
+@pytest.mark.slow  # tests/faults/campaigns/test_pairs_campaign.py has the sinks of the product in short
 @on_both_engines
 @pytest.mark.parametrize("pair", PAIRS, ids=" to ".join)
 def test_a_pair_in_short(run_job, spark, tmp_path, pair, engine):
