@@ -37,8 +37,8 @@ from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter
+from pystate.core.state.formats.type_format import pack
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
-from pystate.core.state.values.value_format import pack
 from pystate.ops.catalog.verification import Verification
 from pystate.runtime.slot.snapshots.keyed_snapshots import KeyedSnapshots
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator

@@ -30,7 +30,7 @@ from pystate.core.api.checkpointed import (
 from pystate.core.api.functions import RuntimeContext
 from pystate.core.api.state import ListState, ListStateDescriptor
 from pystate.core.records.element_copy import UNCHANGING, copied
-from pystate.core.state.values.value_formats import is_immutable
+from pystate.core.state.formats.all_formats import is_immutable
 
 WAITING = "source-waiting-elements"
 """The name of the list state with elements that the function has handed on and no epoch has taken."""

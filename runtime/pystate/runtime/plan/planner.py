@@ -38,7 +38,7 @@ from pystate.core.api.job_graph import (
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD, PARTITION_FIELD
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.state.values.value_formats import is_immutable
+from pystate.core.state.formats.all_formats import is_immutable
 from pystate.runtime.plan.chain import (
     CHECKPOINT_MIXINS,
     Chain,

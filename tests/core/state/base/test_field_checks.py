@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pystate.common import Types
 from pystate.common.errors import StateError
+from pystate.core.state.formats.field_checks import MAX_FIELDS, fields_check, tuple_check
+from pystate.core.state.formats.type_format import Right
 from pystate.core.state.kinds.overlay import value_check
-from pystate.core.state.values.field_checks import MAX_FIELDS, fields_check, tuple_check
 from pystate.core.state.values.serializers import serializer_for
-from pystate.core.state.values.value_format import Right
 
 RIGHTS = st.lists(
     st.sampled_from([Right(str), Right(float), Right(bool), Right(dt.date), Right(int, -8, 7), Right(int, -(1 << 63), 1)]),

@@ -15,8 +15,8 @@ from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.reading.state_rows import PartDecoders, RowDecoder, value_decoder
 from pystate.core.snapshot.reading.window_rows import PaneRows, merged_rows, shares_panes, windows_of_panes
 from pystate.core.snapshot.reading.window_states import MERGING_WINDOW_SET, WINDOW_CONTENTS
+from pystate.core.state.formats.type_format import pack
 from pystate.core.state.operator.format import OperatorStateMode
-from pystate.core.state.values.value_format import pack
 
 _PLACES: dict[StateKind, tuple[str, ...]] = {StateKind.LIST: ("index",), StateKind.MAP: ("map_key",)}
 

@@ -16,6 +16,7 @@ from pystate.core.api.state import StateKind
 from pystate.core.state.base.state_schema import StateSchema, common_schema, kind_of
 from pystate.core.state.base.timer_schema import TimerSchema, schema_of, time_from_bytes
 from pystate.core.state.files.canonical import Entry, StateMetaInfoSnapshot
+from pystate.core.state.formats.type_format import pack
 from pystate.core.state.keys.addresses import address_format
 from pystate.core.state.keys.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 from pystate.core.state.keys.namespaces import namespaces_from_snapshot
@@ -28,7 +29,6 @@ from pystate.core.state.values.serializers import (
     serializer_for,
     serializer_from_snapshot,
 )
-from pystate.core.state.values.value_format import pack
 
 Decode = Callable[[bytes], Any]
 

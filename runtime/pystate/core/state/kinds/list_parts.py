@@ -6,9 +6,9 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 
 from pystate.common.errors import CorruptSnapshotError
+from pystate.core.state.formats.type_format import pack
+from pystate.core.state.formats.untyped_format import unpack
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
-from pystate.core.state.values.untyped_format import unpack
-from pystate.core.state.values.value_format import pack
 
 _NUMBER = struct.Struct(">Q")
 NUMBER_BYTES = _NUMBER.size

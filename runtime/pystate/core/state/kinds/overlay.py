@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from pystate.common.errors import StateError
+from pystate.core.state.formats.field_checks import tuple_check
 from pystate.core.state.keys.key_context import NO_KEY, KeyContext
-from pystate.core.state.values.field_checks import tuple_check
 from pystate.core.state.values.serializers import TypeSerializer
 
 

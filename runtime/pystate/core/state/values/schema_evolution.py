@@ -15,9 +15,9 @@ from typing import Any
 from pystate.common.errors import RestoreError, StateError
 from pystate.common.row import Row, is_row
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.core.state.values.untyped_format import unpack
-from pystate.core.state.values.value_format import Format
-from pystate.core.state.values.value_formats import format_for
+from pystate.core.state.formats.all_formats import format_for
+from pystate.core.state.formats.type_format import Format
+from pystate.core.state.formats.untyped_format import unpack
 
 Convert = Callable[[Any], Any]
 

@@ -1,6 +1,6 @@
 """Serializers of state values: msgpack bytes per type, with a versioned snapshot of the serializer.
 
-How each type looks in msgpack is in `value_formats`; this module is what backends and restores use.
+How each type looks in msgpack is in `core/state/formats`; this module is what backends and restores use.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreErr
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import INTEGER_RANGES
+from pystate.core.state.formats.all_formats import format_for, is_immutable
+from pystate.core.state.formats.type_format import Right, pack, pack_all
+from pystate.core.state.formats.untyped_format import unpack, unpack_plain
 from pystate.core.state.values.schema_evolution import Resolution, SchemaCompatibility, resolve_types
-from pystate.core.state.values.untyped_format import unpack, unpack_plain
-from pystate.core.state.values.value_format import Right, pack, pack_all
-from pystate.core.state.values.value_formats import format_for, is_immutable
 
 __all__ = [
     "Resolution",

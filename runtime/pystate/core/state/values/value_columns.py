@@ -27,7 +27,7 @@ from pystate.core.state.columns import (
     rows_of_bytes,
     spread,
 )
-from pystate.core.state.values.scalar_formats import EPOCH, MICROSECOND
+from pystate.core.state.formats.scalar_formats import EPOCH, MICROSECOND
 
 _NIL = 0xC0
 # the codes of msgpack, by the size of the number that follows

@@ -12,8 +12,8 @@ from pystate.common.errors import StateError
 from pystate.common.row import Row, RowKind, is_row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind
-from pystate.core.state.values.scalar_formats import EPOCH_UTC, INT64, MICROSECOND, SCALARS, big_to_bytes
-from pystate.core.state.values.value_format import Format, pack
+from pystate.core.state.formats.scalar_formats import EPOCH_UTC, INT64, MICROSECOND, SCALARS, big_to_bytes
+from pystate.core.state.formats.type_format import Format, pack
 
 # Extension codes of untyped values are part of snapshots: never renumber, never reuse.
 EXT_TUPLE = 1

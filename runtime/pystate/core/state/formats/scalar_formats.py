@@ -13,7 +13,7 @@ from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind
 from pystate.common.type_rules import INTEGER_RANGES, SCALAR_RULES, Conform, WrongValueError, as_bytes
 from pystate.common.user_code.program_classes import why_not_kept
-from pystate.core.state.values.value_format import Format, Right
+from pystate.core.state.formats.type_format import Format, Right
 
 INT64 = (-(1 << 63), (1 << 63) - 1)
 EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a time zone count from a naive epoch

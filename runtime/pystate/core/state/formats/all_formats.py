@@ -16,10 +16,10 @@ from pystate.common.errors import StateError
 from pystate.common.row import Row, RowKind, inserted_values, is_row, rows_of
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import WrongValueError, as_dict, as_list, as_row, as_tuple
-from pystate.core.state.values.field_checks import columns_are_right, fields_check
-from pystate.core.state.values.scalar_formats import SCALARS, bytes_format
-from pystate.core.state.values.untyped_format import UNTYPED
-from pystate.core.state.values.value_format import Format, Right
+from pystate.core.state.formats.field_checks import columns_are_right, fields_check
+from pystate.core.state.formats.scalar_formats import SCALARS, bytes_format
+from pystate.core.state.formats.type_format import Format, Right
+from pystate.core.state.formats.untyped_format import UNTYPED
 
 
 class _Composite(Format):

@@ -11,7 +11,7 @@ from itertools import repeat
 from operator import is_, itemgetter
 from typing import Any, cast
 
-from pystate.core.state.values.value_format import Right
+from pystate.core.state.formats.type_format import Right
 
 MAX_FIELDS = 100
 """Python's compiler refuses conditions with a few thousand parts; those of very wide tuples are left to a loop."""
