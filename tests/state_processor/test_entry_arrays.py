@@ -34,7 +34,7 @@ from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, rows_by_key
 from pystate.core.snapshot.reading.state_rows import PartDecoders
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.base.timer_schema import TimerSchema, time_to_bytes
-from pystate.core.state.columns import Cells, NotInColumnsError
+from pystate.core.state.columns import Cells
 from pystate.core.state.files.canonical import (
     CanonicalHeader,
     CanonicalReader,
@@ -46,6 +46,7 @@ from pystate.core.state.keys.key_columns import key_array
 from pystate.core.state.keys.keys import KEY_ENCODING, KeyCodec
 from pystate.core.state.keys.namespaces import TIME_WINDOWS, VOID, KeyNamespaceSerializer, NamespaceSerializer
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
+from pystate.core.state.not_in_columns import NotInColumnsError
 from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
 from pystate.core.state.values.value_columns import value_array

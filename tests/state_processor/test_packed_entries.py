@@ -29,10 +29,10 @@ from pystate.core.api.state import (
 )
 from pystate.core.records.codec import column_converter
 from pystate.core.state.base.state_schema import StateSchema
-from pystate.core.state.columns import NotInColumnsError
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalReader, CanonicalWriter
 from pystate.core.state.keys.key_columns import key_groups_of
 from pystate.core.state.keys.keys import KEY_ENCODING
+from pystate.core.state.not_in_columns import NotInColumnsError
 from pystate.state_processor import state_frames
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA
 from pystate.state_processor.state_frames import StateColumn

@@ -18,12 +18,13 @@ from pystate.core.api.state import StateKind
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter
 from pystate.core.snapshot.reading.state_rows import PartDecoders, RowDecoder
 from pystate.core.state.base.timer_schema import time_from_bytes
-from pystate.core.state.columns import Cells, NotInColumnsError, Numbers, numbers_at, require
+from pystate.core.state.columns import Cells, Numbers, numbers_at
 from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.addresses import KEYED_BY_MORE
 from pystate.core.state.keys.key_columns import key_array
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE, KeyNamespaceSerializer, split_namespace
 from pystate.core.state.kinds.list_parts import unpack_part
+from pystate.core.state.not_in_columns import NotInColumnsError, require
 from pystate.core.state.ttl.ttl_serializer import TIME_BYTES, without_time
 from pystate.core.state.values.value_columns import value_array
 from pystate.state_processor.frame_columns import (

@@ -19,9 +19,9 @@ from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, Op
 from pystate.core.snapshot.reading.keyed_files import key_type_of, open_keyed_file, place_of
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.core.state.columns import NotInColumnsError, require
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.keys.key_columns import key_groups_of
+from pystate.core.state.not_in_columns import NotInColumnsError, require
 from pystate.core.state.operator.format import OperatorStateMode
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.results import collect, result_batch, result_schema

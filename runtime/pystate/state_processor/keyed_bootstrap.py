@@ -23,10 +23,10 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.timer_service import TimerService
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RESERVED_PREFIX
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
-from pystate.core.state.columns import NotInColumnsError, require
 from pystate.core.state.files.canonical import CanonicalReader, StateMetaInfoSnapshot
 from pystate.core.state.keys.key_columns import key_groups_of, packed_keys
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.not_in_columns import NotInColumnsError, require
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, KeyedEntries, block_batch
 from pystate.state_processor.offline import OfflineKeyedState, pickled, unpickled
 from pystate.state_processor.offline_timers import BootstrappedTimers, asks_for_timers, undeclared_timers

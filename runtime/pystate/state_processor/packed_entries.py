@@ -8,17 +8,14 @@ import pyarrow.compute as pc
 
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.state import StateKind
-from pystate.core.state.columns import Numbers, joined, require, rows_of_bytes
+from pystate.core.state.columns import Numbers, joined, rows_of_bytes
+from pystate.core.state.formats.packed_columns import byte_heads, concatenated, list_heads
 from pystate.core.state.keys.key_columns import packed_keys
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 from pystate.core.state.kinds.list_parts import part_sub_key
+from pystate.core.state.not_in_columns import require
 from pystate.core.state.ttl.ttl_serializer import time_mark
-from pystate.core.state.values.value_columns import (
-    byte_heads,
-    concatenated,
-    list_heads,
-    packed_values,
-)
+from pystate.core.state.values.value_columns import packed_values
 
 _SAME_UNTYPED = frozenset(
     {TypeKind.STRING, TypeKind.BOOLEAN, TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.DOUBLE}

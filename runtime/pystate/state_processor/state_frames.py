@@ -16,12 +16,12 @@ from pystate.core.api.state import StateDescriptor, StateKind
 from pystate.core.records.codec import column_converter, column_values
 from pystate.core.snapshot.reading.state_rows import without_pickle
 from pystate.core.state.base.state_schema import StateSchema
-from pystate.core.state.columns import NotInColumnsError, require
 from pystate.core.state.files.canonical import StateMetaInfoSnapshot
 from pystate.core.state.keys.key_columns import key_groups_of, packed_keys
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.keys.namespaces import VOID_NAMESPACE
 from pystate.core.state.kinds.list_parts import pack_part, part_sub_key
+from pystate.core.state.not_in_columns import NotInColumnsError, require
 from pystate.core.state.ttl.ttl_serializer import time_mark
 from pystate.core.state.values.serializers import serializer_for
 from pystate.state_processor.entry_frames import ENTRY_SCHEMA, EntryRow, KeyedEntries, entry_batches

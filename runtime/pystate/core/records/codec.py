@@ -8,8 +8,6 @@ The columns of a ROW don't include its kind: a row that isn't an INSERT is rejec
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import math
 import pickle
 import sys
@@ -23,16 +21,12 @@ import pyarrow.compute as pc
 
 from pystate.common.errors import RecordError
 from pystate.common.row import Row, RowKind, row_class, rows_of, when_kinds_are_used
-from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import (
-    INTEGER_BITS,
-    SCALAR_RULES,
     WrongValueError,
     as_dict,
     as_list,
     conform_to,
-    is_byte_array,
 )
 from pystate.common.user_code.program_classes import pickled
 from pystate.core.records.prepared_code import (
@@ -44,7 +38,7 @@ from pystate.core.records.prepared_code import (
     write_size,
 )
 from pystate.core.records.sizes import Measure, list_size, map_size, struct_size, too_large
-from pystate.core.state.columns import arrow_type_of
+from pystate.core.state.formats.all_formats import known_format
 
 RESERVED_PREFIX = "__pystate_"
 KEY_FIELD = RESERVED_PREFIX + "key"
@@ -62,34 +56,7 @@ _SHOWN = 200
 """Characters of a wrong value in an error: a large one would fill logs, and all messages that carry the error."""
 
 _FLOAT = pa.float32()
-_PLAIN = frozenset(
-    {
-        TypeKind.STRING,
-        TypeKind.CHAR,
-        TypeKind.BOOLEAN,
-        *INTEGER_BITS,
-        TypeKind.FLOAT,
-        TypeKind.DOUBLE,
-        TypeKind.SQL_DATE,
-        TypeKind.SQL_TIMESTAMP,
-    }
-)
 _NONE = type(None)
-# BOOLEAN isn't among them: Arrow takes what the rule takes
-_EXACT: dict[TypeKind, frozenset[type]] = {
-    TypeKind.STRING: frozenset({str, _NONE}),
-    TypeKind.CHAR: frozenset({_NONE}),  # may be of another length
-    **dict.fromkeys(INTEGER_BITS, frozenset({int, _NONE})),
-    TypeKind.FLOAT: frozenset({float, int, _NONE}),
-    TypeKind.DOUBLE: frozenset({float, int, _NONE}),
-    TypeKind.SQL_DATE: frozenset({datetime.date, _NONE}),
-    TypeKind.SQL_TIMESTAMP: frozenset({datetime.datetime, _NONE}),
-}
-_FROM_TEXT: dict[TypeKind, Convert] = {
-    TypeKind.BIG_INT: int,
-    TypeKind.BIG_DEC: lambda text: text if isinstance(text, decimal.Decimal) else decimal.Decimal(text),
-    TypeKind.SQL_TIME: datetime.time.fromisoformat,
-}
 
 
 _kinds_used = False
@@ -119,6 +86,7 @@ class ColumnConverter:
         exact: Values of exactly these types are converted or rejected by Arrow itself as by their type's rule; None if
             `to_arrow` does that.
         conform: The rule, for all others.
+        overflowing: Types of `exact` whose values may exceed the range, which `to_array` only checks for a whole column.
     """
 
     arrow_type: pa.DataType
@@ -127,28 +95,23 @@ class ColumnConverter:
     size: Measure | None = None
     exact: frozenset[type] | None = None
     conform: Convert | None = None
+    overflowing: frozenset[type] = frozenset()
 
 
 def column_converter(type_info: TypeInformation | None) -> ColumnConverter:
     """Return the conversion of a type to Arrow; untyped elements and PICKLED_BYTE_ARRAY are pickled."""
-    arrow_type = arrow_type_of(type_info)
+    form = known_format(type_info)
+    arrow_type = form.arrow_type
     if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
         return ColumnConverter(arrow_type, pickled, pickle.loads, len)
-    kind = type_info.kind
-    if kind in _PLAIN:
-        size = len if kind in (TypeKind.STRING, TypeKind.CHAR) else None
-        if kind not in _EXACT:
-            return ColumnConverter(arrow_type, size=size)
-        return ColumnConverter(arrow_type, size=size, exact=_EXACT[kind], conform=_none_safe(SCALAR_RULES[kind]))
-    if kind in _FROM_TEXT:
-        return ColumnConverter(arrow_type, _none_safe(_to_text(kind)), _none_safe(_FROM_TEXT[kind]), len)
-    if kind is TypeKind.INSTANT:
-        return ColumnConverter(arrow_type, _none_safe(_instant_to_arrow), _none_safe(lambda parts: Instant(**parts)))
-    if is_byte_array(type_info):
-        exact: frozenset[type] = frozenset({bytes, _NONE})
-        return ColumnConverter(arrow_type, size=len, exact=exact, conform=_none_safe(conform_to(type_info)))
+    kind, size = type_info.kind, len if form.sized else None
+    if form.converted:
+        return ColumnConverter(arrow_type, _none_safe(form.to_column), _none_safe(form.from_column), size)
     if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
         return _struct_converter(type_info, arrow_type)
+    if not form.parts:
+        conform = None if form.carried is None else _none_safe(conform_to(type_info))
+        return ColumnConverter(arrow_type, size=size, exact=form.carried, conform=conform, overflowing=form.overflowing)
     if kind is TypeKind.MAP:
         return _map_converter(type_info, arrow_type)
     part = column_converter(type_info.elements[0])
@@ -170,7 +133,7 @@ def _list_to_arrow(type_info: TypeInformation, part: ColumnConverter) -> Convert
         return lambda values: [to_arrow(value) for value in (values if type(values) is list else as_list(values, type_info))]
     conform, exact = (
         conform_to(type_info),
-        (part.exact or frozenset()) - _BEYOND.get(type_info.elements[0].kind, frozenset()),
+        (part.exact or frozenset()) - part.overflowing,
     )
     if type_info.kind is TypeKind.PRIMITIVE_ARRAY:
         exact -= {_NONE}
@@ -184,36 +147,19 @@ def _list_to_arrow(type_info: TypeInformation, part: ColumnConverter) -> Convert
     return plain_list
 
 
-_BEYOND: dict[TypeKind, frozenset[type]] = {TypeKind.FLOAT: frozenset({float, int}), TypeKind.DOUBLE: frozenset({int})}
-"""Types whose values may exceed their range, which `to_array` only checks for a whole column."""
-
-
-def _inner(type_info: TypeInformation, part: ColumnConverter) -> Convert:
+def _inner(part: ColumnConverter) -> Convert:
     """Return the conversion to Arrow of a nested type, whose values aren't checked as a whole column."""
     conform = part.conform
     if part.exact is None or conform is None:
         return part.to_arrow or (lambda value: value)
-    exact = part.exact - _BEYOND.get(type_info.kind, frozenset())
+    exact = part.exact - part.overflowing
     return lambda value: value if type(value) in exact else conform(value)
-
-
-def _to_text(kind: TypeKind) -> Convert:
-    rule = SCALAR_RULES[kind]
-    if kind is TypeKind.SQL_TIME:
-        return lambda time: rule(time).isoformat()
-    return lambda number: str(rule(number))
-
-
-def _instant_to_arrow(instant: Instant) -> dict[str, int]:
-    if type(instant) is not Instant:
-        instant = SCALAR_RULES[TypeKind.INSTANT](instant)
-    return {"seconds": instant.seconds, "nanos": instant.nanos}
 
 
 def _struct_converter(type_info: TypeInformation, arrow_type: pa.DataType) -> ColumnConverter:
     names = type_info.get_field_names()
     parts = [column_converter(part) for part in type_info.elements]
-    inner = [_inner(element, part) for element, part in zip(type_info.elements, parts, strict=True)]
+    inner = [_inner(part) for part in parts]
     fields = type_info.row_names
     is_tuple = type_info.kind is TypeKind.TUPLE
 
@@ -234,7 +180,7 @@ def _struct_converter(type_info: TypeInformation, arrow_type: pa.DataType) -> Co
 
 def _map_converter(type_info: TypeInformation, arrow_type: pa.DataType) -> ColumnConverter:
     key, value = (column_converter(part) for part in type_info.elements)
-    key_to, value_to = (_inner(element, part) for element, part in zip(type_info.elements, (key, value), strict=True))
+    key_to, value_to = _inner(key), _inner(value)
     key_from, value_from = key.from_arrow or (lambda x: x), value.from_arrow or (lambda x: x)
     return ColumnConverter(
         arrow_type,

@@ -1,4 +1,4 @@
-"""Byte strings stored contiguously in one buffer, how columns of them are read and made, and the Arrow types of columns."""
+"""Byte strings stored contiguously in one buffer, and how columns of them are read and made."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.common.type_rules import is_byte_array
+from pystate.core.state.not_in_columns import NotInColumnsError, require
 
 Numbers = npt.NDArray[Any]
 
 _PADDING = 16
 _NOTHING = pa.scalar(b"", pa.binary())
 _MAX_BYTES = (1 << 31) - 1
-
-
-class NotInColumnsError(Exception):
-    """Some bytes don't have the plain form for vectorized reads: they have to be decoded one by one."""
 
 
 class Cells:
@@ -93,14 +88,49 @@ class Cells:
         return as_text(self.to_binary())
 
 
-def require(right: bool) -> None:
-    """Check that vectorized reading is possible.
+class Arrays:
+    """Makes columns, for formats, which don't load Arrow themselves."""
 
-    Raises:
-        NotInColumnsError: The condition is false.
-    """
-    if not right:
-        raise NotInColumnsError
+    __slots__ = ()
+
+    @staticmethod
+    def array(values: Any, arrow_type: pa.DataType | None = None) -> pa.Array:
+        """Return values as a column."""
+        return pa.array(values, arrow_type)
+
+    @staticmethod
+    def characters(texts: pa.Array) -> pa.Array:
+        """Return texts, which must have one character each."""
+        require(pc.all(pc.equal(pc.utf8_length(texts), 1)).as_py() is not False)
+        return texts
+
+    @staticmethod
+    def struct(arrays: Sequence[pa.Array], arrow_type: pa.DataType, rows: int = 0) -> pa.Array:
+        """Return a column of structs, of one of each field; `rows` counts if there is none."""
+        if not arrays:
+            return pa.array([{}] * rows, pa.struct([]))
+        return pa.StructArray.from_arrays(arrays, fields=list(arrow_type))
+
+    @staticmethod
+    def lists(counts: Numbers, values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+        """Return a column of lists, of all their elements."""
+        return pa.ListArray.from_arrays(_offsets(counts), values).cast(arrow_type)
+
+    @staticmethod
+    def maps(counts: Numbers, keys: pa.Array, values: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+        """Return a column of maps, of all their entries.
+
+        None may have duplicate keys: a dict keeps the last value of one.
+        """
+        if len(keys):
+            codes = keys.dictionary_encode().indices.to_numpy()
+            rows = np.repeat(np.arange(len(counts)), counts)
+            require(len(np.unique(rows * (int(codes.max()) + 1) + codes)) == len(codes))
+        return pa.MapArray.from_arrays(_offsets(counts), keys, values).cast(arrow_type)
+
+
+def _offsets(counts: Numbers) -> pa.Array:
+    return pa.array(np.concatenate(([0], np.cumsum(counts))).astype(np.int32))
 
 
 def as_text(binary: pa.Array) -> pa.Array:
@@ -145,36 +175,3 @@ def rows_of_bytes(data: Numbers) -> pa.Array:
     count, width = data.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     return pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data))])
-
-
-_SCALARS: dict[TypeKind, pa.DataType] = {
-    TypeKind.STRING: pa.string(),
-    TypeKind.CHAR: pa.string(),
-    TypeKind.BOOLEAN: pa.bool_(),
-    TypeKind.BYTE: pa.int8(),
-    TypeKind.SHORT: pa.int16(),
-    TypeKind.INT: pa.int32(),
-    TypeKind.LONG: pa.int64(),
-    TypeKind.FLOAT: pa.float32(),
-    TypeKind.DOUBLE: pa.float64(),
-    TypeKind.SQL_DATE: pa.date32(),
-    TypeKind.SQL_TIMESTAMP: pa.timestamp("us"),
-    TypeKind.BIG_INT: pa.string(),
-    TypeKind.BIG_DEC: pa.string(),
-    TypeKind.SQL_TIME: pa.string(),
-    TypeKind.INSTANT: pa.struct([pa.field("seconds", pa.int64()), pa.field("nanos", pa.int32())]),
-    TypeKind.PICKLED_BYTE_ARRAY: pa.binary(),
-}
-
-
-def arrow_type_of(type_info: TypeInformation | None) -> pa.DataType:
-    """Return the type of a column of elements of a type; untyped elements are pickled into bytes."""
-    if type_info is None or is_byte_array(type_info):
-        return pa.binary()
-    kind = type_info.kind
-    if kind in _SCALARS:
-        return _SCALARS[kind]
-    parts = [arrow_type_of(part) for part in type_info.elements]
-    if kind is TypeKind.ROW or kind is TypeKind.TUPLE:
-        return pa.struct([pa.field(name, part) for name, part in zip(type_info.get_field_names(), parts, strict=True)])
-    return pa.map_(*parts) if kind is TypeKind.MAP else pa.list_(*parts)

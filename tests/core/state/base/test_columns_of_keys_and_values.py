@@ -15,10 +15,12 @@ from pystate.common import Row, TypeInformation, Types
 from pystate.common.errors import PystateError
 from pystate.common.key_groups import key_group
 from pystate.core.records.codec import column_converter
-from pystate.core.state.columns import Cells, NotInColumnsError, arrow_type_of
+from pystate.core.state.columns import Cells
+from pystate.core.state.formats.all_formats import arrow_type_of
 from pystate.core.state.keys import keys as keys_module
 from pystate.core.state.keys.key_columns import are_keys, key_array, key_groups_of, packed_keys
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.not_in_columns import NotInColumnsError
 from pystate.core.state.values.serializers import NullableSerializer, serializer_for
 from pystate.core.state.values.value_columns import packed_values, value_array
 

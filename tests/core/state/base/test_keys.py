@@ -15,7 +15,7 @@ from pystate.common import Instant, Row, TypeInformation, Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError
 from pystate.common.key_groups import hash_bytes, key_group
 from pystate.common.row import default_names
-from pystate.core.state.keys import key_encoding
+from pystate.core.state.formats import key_bytes
 from pystate.core.state.keys.keys import KeyCodec, KeyCompatibility, check_key_compatible, encode_auto, type_tag
 
 UTC = dt.timezone.utc
@@ -223,12 +223,12 @@ def test_types_that_cannot_be_keys_are_refused(type_info: TypeInformation) -> No
 )
 def test_payloads_are_what_spark_hashes(type_info: TypeInformation, key: Any, spark_hash: int) -> None:
     codec = KeyCodec(type_info)
-    assert type_tag(type_info) in key_encoding.NATIVE_TAGS
+    assert type_tag(type_info) in key_bytes.NATIVE_TAGS
     assert hash_bytes(codec.encode(codec.internal(key))[1:], 42) == spark_hash
 
 
 def test_tags_never_change() -> None:
-    names = {name: value for name, value in vars(key_encoding).items() if name.startswith("TAG_") and name != "TAG_NAMES"}
+    names = {name: value for name, value in vars(key_bytes).items() if name.startswith("TAG_") and name != "TAG_NAMES"}
     assert names == {
         "TAG_NULL": 0,
         "TAG_STRING": 1,
@@ -271,7 +271,7 @@ def test_bytes_of_a_key_of_another_type_are_refused_by_name() -> None:
     with pytest.raises(RestoreError, match=r"BIG_INT.*LONG"):
         KeyCodec(Types.LONG()).decode(encode_auto(2**70))
     with pytest.raises(RestoreError, match="CHAR"):
-        KeyCodec().decode(bytes((key_encoding.TAG_CHAR,)) + b"a")
+        KeyCodec().decode(bytes((key_bytes.TAG_CHAR,)) + b"a")
 
 
 @given(st.binary(max_size=40))

@@ -9,10 +9,13 @@ from typing import Any
 import msgpack
 
 from pystate.common.errors import StateError
+from pystate.common.overrides import override
 from pystate.common.row import Row, RowKind, is_row
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeKind
-from pystate.core.state.formats.scalar_formats import EPOCH_UTC, INT64, MICROSECOND, SCALARS, big_to_bytes
+from pystate.core.state.formats.number_formats import INT64, big_to_bytes
+from pystate.core.state.formats.scalar_formats import SCALARS
+from pystate.core.state.formats.time_formats import EPOCH_UTC, MICROSECOND
 from pystate.core.state.formats.type_format import Format, pack
 
 # Extension codes of untyped values are part of snapshots: never renumber, never reuse.
@@ -54,22 +57,28 @@ class _Untyped(Format):
 
     name = "untyped"
     has_extensions = True
+    immutable = False
+    in_columns = False
 
+    @override
     def check(self, value: Any) -> Any:
         kind = type(value)
         if kind not in _PLAIN_TYPES and kind is not list and kind is not dict and kind not in _EXTENSIONS:
             raise self._unsayable(value)
         return value
 
+    @override
     def to_plain(self, value: Any) -> Any:
         return self._plain(value, 0, quick=False)
 
+    @override
     def to_bytes(self, value: Any) -> bytes:
         try:
             return pack(self._plain(value, 0, quick=True))
         except OverflowError:  # an int beyond 64 bits: the quick way doesn't look at each number
             return pack(self._plain(value, 0, quick=False))
 
+    @override
     def from_plain(self, plain: Any) -> Any:
         return plain
 

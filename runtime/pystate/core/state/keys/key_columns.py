@@ -1,4 +1,4 @@
-"""Keys by columns: Arrow arrays, and the tags and payloads that `key_encoding` describes, one column at a time.
+"""Keys by columns: Arrow arrays, and tags and payloads as a type's format has them, one column at a time.
 
 Both ways give what `keys.KeyCodec` gives key by key; what isn't certain to be the same raises `NotInColumnsError`, and is
 read or written by the codec.
@@ -6,38 +6,23 @@ read or written by the codec.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pystate.common.key_groups import SPARK_HASH_SEED, hash_int
-from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.common.type_rules import INTEGER_RANGES
-from pystate.core.state.columns import (
-    Cells,
-    NotInColumnsError,
-    Numbers,
-    arrow_type_of,
-    joined,
-    numbers_at,
-    require,
-    rows_of_bytes,
-    spread,
-)
-from pystate.core.state.keys.key_encoding import NULL_KEY, TAG_BINARY, TAG_NULL, type_tag
+from pystate.common.type_info import TypeInformation
+from pystate.core.state.columns import Cells, Numbers, joined, numbers_at, spread
+from pystate.core.state.formats.all_formats import known_format
+from pystate.core.state.formats.key_bytes import NULL_KEY, TAG_NULL
+from pystate.core.state.formats.key_cells import KeyCells, KeyColumn
+from pystate.core.state.not_in_columns import NotInColumnsError, require
 
 _LONGEST = 4096
 """Longer keys are hashed one by one."""
 
-_NANS = {"<f4": b"\x00\x00\xc0\x7f", "<f8": b"\x00\x00\x00\x00\x00\x00\xf8\x7f"}
 _SEEDS = np.array([hash_int(tag, SPARK_HASH_SEED) for tag in range(256)], np.int32).view(np.uint32)
-
-_DATES = (-719_162, 2_932_896)
-"""Days since 1970 of the first and the last date there is."""
-
-Read = Callable[[Cells], pa.Array]
 
 
 def key_array(cells: Cells, key_type: TypeInformation) -> pa.Array:
@@ -50,89 +35,14 @@ def key_array(cells: Cells, key_type: TypeInformation) -> pa.Array:
     Raises:
         NotInColumnsError: Only the codec can decode them.
     """
-    read, tag = _payloads(key_type), type_tag(key_type)
+    form = known_format(key_type)
     require(bool((cells.lengths > 0).all()))
     tags = cells.data[cells.starts]
-    present = tags == tag
+    present = tags == form.tag
     if present.all():
-        return read(cells.behind(1))
+        return form.read_keys(KeyCells(cells.behind(1)))
     require(bool((present | ((tags == TAG_NULL) & (cells.lengths == 1))).all()))
-    return spread(read(cells.select(np.flatnonzero(present)).behind(1)), present)
-
-
-def _payloads(key_type: TypeInformation) -> Read:
-    if type_tag(key_type) == TAG_BINARY:
-        return Cells.to_binary
-    if key_type.kind in (TypeKind.ROW, TypeKind.TUPLE) or key_type.kind not in _READERS:
-        if key_type.kind is TypeKind.TUPLE:
-            return _tuple_reader(key_type)
-        raise NotInColumnsError
-    return _READERS[key_type.kind]
-
-
-def _integers(low: int, high: int, width: str, arrow_type: pa.DataType) -> Read:
-    size = np.dtype(width).itemsize
-
-    def read(cells: Cells) -> pa.Array:
-        require(bool((cells.lengths == size).all()))
-        values = numbers_at(cells.data, cells.starts, width)
-        require(not len(values) or (low <= int(values.min()) and int(values.max()) <= high))
-        array = pa.array(values)
-        return array.view(arrow_type) if pa.types.is_temporal(arrow_type) else array.cast(arrow_type)
-
-    return read
-
-
-def _floats(width: str, arrow_type: pa.DataType) -> Read:
-    dtype = np.dtype(width)
-
-    def read(cells: Cells) -> pa.Array:
-        require(bool((cells.lengths == dtype.itemsize).all()))
-        values = numbers_at(cells.data, cells.starts, width)
-        # the codec compares a NaN or a signed zero with its canonical encoding
-        require(bool((np.isfinite(values) | np.isinf(values)).all()) and not (np.signbit(values) & (values == 0)).any())
-        return pa.array(values, arrow_type)
-
-    return read
-
-
-def _char(cells: Cells) -> pa.Array:
-    texts = cells.to_text()
-    require(pc.all(pc.equal(pc.utf8_length(texts), 1)).as_py() is not False)
-    return texts
-
-
-_READERS: dict[TypeKind, Read] = {
-    TypeKind.STRING: Cells.to_text,
-    TypeKind.CHAR: _char,
-    TypeKind.BOOLEAN: _integers(0, 1, "<u4", pa.bool_()),
-    TypeKind.BYTE: _integers(*INTEGER_RANGES[TypeKind.BYTE], "<i4", pa.int8()),
-    TypeKind.SHORT: _integers(*INTEGER_RANGES[TypeKind.SHORT], "<i4", pa.int16()),
-    TypeKind.INT: _integers(*INTEGER_RANGES[TypeKind.INT], "<i4", pa.int32()),
-    TypeKind.LONG: _integers(*INTEGER_RANGES[TypeKind.LONG], "<i8", pa.int64()),
-    TypeKind.FLOAT: _floats("<f4", pa.float32()),
-    TypeKind.DOUBLE: _floats("<f8", pa.float64()),
-    TypeKind.SQL_DATE: _integers(*_DATES, "<i4", pa.date32()),
-}
-
-
-def _tuple_reader(key_type: TypeInformation) -> Read:
-    parts = [(type_tag(part), _payloads(part)) for part in key_type.elements]
-    fields = list(arrow_type_of(key_type))
-
-    def read(cells: Cells) -> pa.Array:
-        at = cells.starts
-        arrays = []
-        for tag, read_part in parts:
-            require(bool((at + 5 <= cells.ends).all()))
-            tags, starts = cells.data[at], at + 5
-            at = starts + numbers_at(cells.data, at + 1, "<u4")
-            require(bool((at <= cells.ends).all()) and bool((tags == tag).all()))  # None needs the codec
-            arrays.append(read_part(Cells(cells.data, starts, at)))
-        require(bool((at == cells.ends).all()))
-        return pa.StructArray.from_arrays(arrays, fields=fields)
-
-    return read
+    return spread(form.read_keys(KeyCells(cells.select(np.flatnonzero(present)).behind(1))), present)
 
 
 def are_keys(keys: Sequence[bytes], key_type: TypeInformation) -> bool:
@@ -150,45 +60,13 @@ def packed_keys(array: pa.Array, key_type: TypeInformation) -> pa.Array:
     Raises:
         NotInColumnsError: Only the codec can write or reject them.
     """
-    tag = pa.scalar(bytes((type_tag(key_type) or 0,)), pa.binary())
+    form = known_format(key_type)
+    tag = pa.scalar(bytes((form.tag or 0,)), pa.binary())
     if not array.null_count:
-        return joined(tag, _packed_payloads(array, key_type))
+        return joined(tag, form.write_keys(KeyColumn(array)))
     present = array.is_valid()
-    keys = joined(tag, _packed_payloads(array.filter(present), key_type))
+    keys = joined(tag, form.write_keys(KeyColumn(array.filter(present))))
     return spread(keys, present.to_numpy(zero_copy_only=False)).fill_null(NULL_KEY)
-
-
-def _packed_payloads(array: pa.Array, key_type: TypeInformation) -> pa.Array:
-    kind, arrow_type = key_type.kind, array.type
-    if kind is TypeKind.STRING:
-        require(pa.types.is_string(arrow_type))
-        return array.cast(pa.binary())
-    if type_tag(key_type) == TAG_BINARY:
-        require(pa.types.is_binary(arrow_type))
-        return array
-    if kind in INTEGER_RANGES:
-        require(pa.types.is_signed_integer(arrow_type))
-        values = array.cast(pa.int64()).to_numpy(zero_copy_only=False)
-        low, high = INTEGER_RANGES[kind]
-        require(not len(values) or (low <= int(values.min()) and int(values.max()) <= high))
-        return _fixed(values.astype("<i8" if kind is TypeKind.LONG else "<i4"))
-    if kind is TypeKind.BOOLEAN:
-        require(pa.types.is_boolean(arrow_type))
-        return _fixed(array.to_numpy(zero_copy_only=False).astype("<i4"))
-    if kind is TypeKind.SQL_DATE:
-        require(pa.types.is_date32(arrow_type))
-        return _fixed(array.cast(pa.int32()).to_numpy(zero_copy_only=False).astype("<i4"))
-    if kind is TypeKind.DOUBLE or kind is TypeKind.FLOAT:
-        require(pa.types.is_float64(arrow_type) if kind is TypeKind.DOUBLE else pa.types.is_float32(arrow_type))
-        width = "<f8" if kind is TypeKind.DOUBLE else "<f4"
-        values = array.to_numpy(zero_copy_only=False).astype(width) + np.dtype(width).type(0)  # -0.0 + 0.0 is 0.0
-        values[np.isnan(values)] = np.frombuffer(_NANS[width], width)[0]
-        return _fixed(values)
-    raise NotInColumnsError
-
-
-def _fixed(values: Numbers) -> pa.Array:
-    return rows_of_bytes(values.view(np.uint8).reshape(len(values), values.dtype.itemsize))
 
 
 def key_groups_of(keys: pa.Array, max_parallelism: int) -> Numbers:

@@ -15,8 +15,8 @@ from pystate.common.key_groups import key_group as hash_key_group
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import INTEGER_RANGES
-from pystate.core.state.keys.key_encoding import (
-    KEY_ENCODING,
+from pystate.core.state.formats.all_formats import key_format
+from pystate.core.state.formats.key_bytes import (
     NATIVE_TAGS,
     NULL_KEY,
     TAG_BIG_INT,
@@ -25,14 +25,10 @@ from pystate.core.state.keys.key_encoding import (
     TAG_DOUBLE,
     TAG_LONG,
     TAG_STRING,
-    Decoder,
-    Encoder,
-    decode_auto,
-    encode_auto,
     tag_name,
-    type_tag,
-    typed_codec,
 )
+from pystate.core.state.formats.scalar_formats import SCALARS
+from pystate.core.state.keys.key_encoding import KEY_ENCODING, decode_auto, encode_auto, type_tag
 
 __all__ = [
     "KEY_ENCODING",
@@ -107,7 +103,9 @@ class _TypedKeys(_Keys):
 
     def __init__(self, type_info: TypeInformation) -> None:
         self.type_info = type_info
-        self.tag, self._encode, self._decode = typed_codec(type_info)
+        form = key_format(type_info)
+        assert form.tag is not None  # noqa: S101 - of a key
+        self.tag, self._encode, self._decode = form.tag, form.encode_key, form.decode_key
         self._prefix = bytes((self.tag,))
 
     def _payload(self, data: bytes) -> bytes:
@@ -247,11 +245,10 @@ class _AutoKeys(_Keys):
     """Untyped keys: str and int as objects (a str never equals an int), all others as bytes (which equal neither)."""
 
     def __init__(self) -> None:
-        self._decode_long: Decoder
-        self._encode_text: Encoder
-        tag, self._encode_text, self._decode_text = typed_codec(TypeInformation(TypeKind.STRING))
-        self._text_tag = bytes((tag,))
-        _, _, self._decode_long = typed_codec(TypeInformation(TypeKind.LONG))
+        text = SCALARS[TypeKind.STRING]
+        self._encode_text, self._decode_text = text.encode_key, text.decode_key
+        self._text_tag = bytes((TAG_STRING,))
+        self._decode_long = SCALARS[TypeKind.LONG].decode_key
 
     def internal(self, key: Any) -> Hashable:
         if type(key) is str or type(key) is int:

@@ -1,1 +1,1 @@
-"""The serialization of values by type, and schema evolution."""
+"""The serialization of values by the format of their type, and schema evolution."""

@@ -6,16 +6,15 @@ How each type looks in msgpack is in `core/state/formats`; this module is what b
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, StateError, UnknownClassError
 from pystate.common.overrides import override
-from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_info import TypeInformation
 from pystate.common.type_rules import INTEGER_RANGES
-from pystate.core.state.formats.all_formats import format_for, is_immutable
+from pystate.core.state.formats.all_formats import format_for
 from pystate.core.state.formats.type_format import Right, pack, pack_all
 from pystate.core.state.formats.untyped_format import unpack, unpack_plain
 from pystate.core.state.values.schema_evolution import Resolution, SchemaCompatibility, resolve_types
@@ -30,15 +29,6 @@ __all__ = [
 ]
 
 SERIALIZER_VERSION = 1
-
-# types for which every instance of exactly this Python type is valid
-_EXACT_TYPES: dict[TypeKind, type] = {
-    TypeKind.STRING: str,
-    TypeKind.BOOLEAN: bool,
-    TypeKind.DOUBLE: float,
-    TypeKind.BIG_INT: int,
-    TypeKind.SQL_DATE: dt.date,
-}
 
 
 class TypeSerializer(ABC):
@@ -119,10 +109,10 @@ class _MsgpackSerializer(TypeSerializer):
         self.type_name = "untyped" if type_info is None else type_info.name
         self._format = format_for(type_info)
         self._unpack = unpack if self._format.has_extensions else unpack_plain
-        self.immutable = type_info is not None and is_immutable(type_info)
+        self.immutable = self._format.immutable
         self.field_rights = self._format.field_rights
+        self.exact_type = self._format.exact_type
         if type_info is not None:
-            self.exact_type = _EXACT_TYPES.get(type_info.kind)
             self.integer_range = INTEGER_RANGES.get(type_info.kind)
 
     def check(self, value: Any) -> Any:
@@ -208,14 +198,6 @@ class _QuickSerializer(_MsgpackSerializer):
         return super().deserialize_all(data)
 
 
-_QUICK_TYPES: dict[TypeKind, type] = {
-    **dict.fromkeys(INTEGER_RANGES, int),
-    TypeKind.STRING: str,
-    TypeKind.BOOLEAN: bool,
-    TypeKind.DOUBLE: float,
-}
-
-
 def _damaged_value(type_name: str, why: str) -> CorruptSnapshotError:
     message = f"The bytes of a value of type {type_name} are damaged: {why}"
     return CorruptSnapshotError(message)
@@ -223,10 +205,8 @@ def _damaged_value(type_name: str, why: str) -> CorruptSnapshotError:
 
 def serializer_for(type_info: TypeInformation | None) -> TypeSerializer:
     """Return the serializer of a type; None is the untyped value."""
-    quick = None if type_info is None else _QUICK_TYPES.get(type_info.kind)
-    if type_info is not None and quick is not None:
-        return _QuickSerializer(type_info, quick)
-    return _MsgpackSerializer(type_info)
+    direct = format_for(type_info).direct_type
+    return _MsgpackSerializer(type_info) if type_info is None or direct is None else _QuickSerializer(type_info, direct)
 
 
 def serializer_from_snapshot(snapshot: Any) -> TypeSerializer:
