@@ -8,7 +8,9 @@ import typer
 
 from pystate.common.job_status import JobStatus
 from pystate.runtime.rest.job_messages import JobDetails, MultipleJobsDetails
+from pystate.runtime.rest.operation_messages import RescalingInfo
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
+from pystate_cli.console.console import Console
 from pystate_cli.console.formats import format_flink_time
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.doctor.low_disks import low_disks
@@ -41,18 +43,22 @@ def list_jobs(
     refuse_watched_json(watched, as_json)
     client = session.connect(job_manager)
 
-    def groups() -> JobGroups:
+    def jobs() -> list[JobDetails]:
+        return client.get("/jobs/overview", MultipleJobsDetails).jobs
+
+    def groups(found: list[JobDetails]) -> JobGroups:
         return group_jobs(
-            client.get("/jobs/overview", MultipleJobsDetails).jobs,
+            found,
             running=running or everything or not scheduled,
             scheduled=scheduled or everything or not running,
             terminated=everything,
         )
 
     if watched:
-        watch(console, lambda: _Look(groups(), unicode=console.has_unicode), seconds)
+        watch(console, lambda: _Look(groups(jobs()), unicode=console.has_unicode), seconds)
         return
-    found = groups()
+    everyone = jobs()
+    found = groups(everyone)
     if as_json:
         console.result_json({"jobs": found.all()})
     elif console.is_terminal:
@@ -66,8 +72,22 @@ def list_jobs(
         if job.pystate.silent_since is not None:
             since = format_flink_time(job.pystate.silent_since)
             console.warning(f"the driver of job {job.jid} gives no sign of life since {since}; it is replaced if that lasts")
+    for job in everyone:  # between two jobs of a rescale none runs that could be listed
+        if job.pystate.rescaling is not None:
+            tell_rescaling(console, job.jid, job.pystate.rescaling)
     for sentence in low_disks(client):
         console.warning(f"{sentence}; pystate savepoints gc finds old files")
+
+
+def tell_rescaling(console: Console, job_id: str, rescaling: RescalingInfo) -> None:
+    """Tell of a rescale by the job manager that is under way, or after which no job runs."""
+    what = f"rescale of job {job_id}" if rescaling.snapshot is None else f"return of job {job_id} to an earlier state"
+    if not rescaling.status.is_completed:
+        after = "" if rescaling.managers == 1 else ", after the death of a job manager"
+        console.info(f"The {what} is under way{after}: {rescaling.step}")
+    elif rescaling.unfinished and rescaling.failure is not None:
+        hint = "" if rescaling.failure.hint is None else f"; {rescaling.failure.hint}"
+        console.warning(f"the {what} failed: {rescaling.failure.message}{hint}")
 
 
 class _Look:

@@ -1,7 +1,9 @@
 """Rescaling: stop with a savepoint, start from it with a new parallelism, and revert if that fails.
 
 The job manager keeps the data to resubmit the job from before the stop until the successor runs, with the wanted
-parallelism. So after a command that died half-way, another command can find the job and its savepoint, and continue.
+parallelism. So after a command that died half-way, another command can find the job and its savepoint, and continue. Where
+the job manager takes the steps itself the next one goes on with them after its death (`Rescaling.resume`): the ids of the
+stop and of successors are chosen and written down before anything is asked for with them.
 
 A job is put back to an earlier state in the same steps: its successor starts from that, and from the savepoint of the stop
 if that fails. The command line and the job manager both do all this; each asks and tells in its own way.
@@ -12,8 +14,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from typing import NoReturn, Protocol, TypeVar
 
 from pystate.common.errors import (
     DriverLostError,
@@ -27,6 +30,7 @@ from pystate.common.errors import (
     UsageError,
 )
 from pystate.common.job_status import JobStatus
+from pystate.runtime.job_folder.rescaling_file import SuccessorStart
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
 from pystate.runtime.rest.cluster_messages import SpareDriversInfo
 from pystate.runtime.rest.failure_messages import FailureCause
@@ -34,7 +38,7 @@ from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
 from pystate.runtime.rest.job_messages import JobStatusInfo
 from pystate.runtime.rest.message import RestMessage
 from pystate.runtime.rest.operation_messages import TriggerResponse
-from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody, ResubmissionInfo
+from pystate.runtime.rest.own_job_messages import DriverInfo, JobSubmitResponseBody, ResubmissionInfo
 from pystate.runtime.rest.request_bodies import ResubmissionRequestBody, ResubmitRequestBody, StopWithSavepointRequestBody
 
 Message = TypeVar("Message", bound=RestMessage)
@@ -99,6 +103,8 @@ class Rescaling:
 
     gone: tuple[type[PystateError], ...] = ()
     """What calls raise when there is no job manager: nothing else is tried then."""
+    operation_id: str | None = None
+    """The id of the stop and of the request to keep the job's data; None for ids that the job manager chooses."""
 
     def __init__(
         self,
@@ -140,6 +146,21 @@ class Rescaling:
         """Return the error of an attempt that has failed."""
         raise NotImplementedError
 
+    def stop_is_known(self) -> bool:
+        """Whether the job was asked to stop, and its driver knows of that."""
+        raise NotImplementedError
+
+    def begin_start(self, *, goes_back: bool) -> str | None:
+        """Return the id for a job that is about to be started; None for one that the job manager chooses.
+
+        Args:
+            goes_back: Whether it is started as the stopped job was.
+        """
+        return None
+
+    def give_up(self, job_id: str, reason: PystateError) -> None:
+        """Note that a job that was started and does not run is about to be ended."""
+
     def tell_plan(self, job_id: str) -> None:
         """Tell the plan's warnings and guarantees of the successor, which runs."""
 
@@ -167,6 +188,39 @@ class Rescaling:
             self._console.info(f"Interrupted. What is left to do, does: {self._go_on}")
             raise
 
+    def resume(self, starts: Sequence[SuccessorStart]) -> str:
+        """Go on where another process died, and return the id of the job that runs with the new parallelism.
+
+        Args:
+            starts: What it has started, or was about to.
+
+        Raises:
+            PystateError: It failed; the message names the job that runs now.
+        """
+        if not self.stop_is_known():
+            return self.run(None)
+        savepoint = self._stopped(None)
+        if not starts:
+            return self._started(savepoint)
+        last = starts[-1]
+        if last.given_up is not None:
+            failure: PystateError | None = JobExecutionError(last.given_up)
+            self._end(last.job_id)
+        elif self._never_began(last.job_id):
+            return self._gone_back(savepoint) if last.goes_back else self._started(savepoint)
+        else:
+            failure = self._await_running(last.job_id, patient=last.goes_back)
+        if last.goes_back:
+            self._after_way_back(savepoint, last.job_id, failure)
+        return self._after_start(savepoint, last.job_id, failure)
+
+    def _never_began(self, job_id: str) -> bool:
+        """Whether a job that was to be started never had a driver: whoever was to start one died before."""
+        try:
+            return self._state(job_id).is_terminal and self._client.get(f"/pystate/jobs/{job_id}", DriverInfo).pid is None
+        except JobNotFoundError:
+            return True
+
     def _state(self, job_id: str) -> JobStatus:
         return self._client.get(f"/jobs/{job_id}/status", JobStatusInfo).status
 
@@ -189,7 +243,8 @@ class Rescaling:
             message = f"The parallelism can't be above the max parallelism of the job's state, which is {most}."
             raise UsageError(message, where=f"job {self._job_id}", hint=f"-p {most}")
         subtasks = [vertex.parallelism for vertex in details.vertices]
-        kept = self._client.post(self._kept, ResubmissionRequestBody(parallelism=wanted), ResubmissionInfo)
+        asked = ResubmissionRequestBody(parallelism=wanted, keeper=self.operation_id)
+        kept = self._client.post(self._kept, asked, ResubmissionInfo)
         submitted, self._keeper = kept.submitted_parallelism, kept.keeper
         if self._snapshot is not None:
             return True
@@ -239,10 +294,11 @@ class Rescaling:
             raise
 
     def _stopped(self, directory: str | None) -> str:
-        body = StopWithSavepointRequestBody(target_directory=directory)
+        body = StopWithSavepointRequestBody(target_directory=directory, trigger_id=self.operation_id)
         try:
             self._console.info(f"1/2 Stopping job {self._job_id} with a savepoint.")
-            self._console.info(f"    If this command should die: {self._go_on}")
+            if self.operation_id is None:
+                self._console.info(f"    If this command should die: {self._go_on}")
             request_id = self._client.post(f"/jobs/{self._job_id}/stop", body, TriggerResponse).request_id
             path = self.savepoint_of(f"/jobs/{self._job_id}/savepoints/{request_id}")
             with self._console.waiting("The job is ending"):
@@ -278,6 +334,10 @@ class Rescaling:
         if last is None or not last.external_path:
             message = f"Job {self._job_id} has ended without a savepoint."
             raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}")
+        completed = statistics.latest.completed
+        if completed is not None and completed.id > last.id:  # what came after the savepoint would be done twice
+            message = f"Job {self._job_id} went on after its last savepoint, and ended by another way than a rescale."
+            raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}, and pystate run -s SNAPSHOT -p N")
         self._console.info(f"Going on with the rescale of job {self._job_id} from {last.external_path}.")
         return last.external_path, self._followed(kept.successor, kept.parallelism)
 
@@ -293,15 +353,20 @@ class Rescaling:
         """Return the successor that another command started, once it runs; None if none is alive.
 
         Raises:
+            JobTerminatedError: It ran, and has ended.
             UsageError: Its wanted parallelism is different.
         """
         if successor is None:
             return None
         try:
-            state = self._state(successor)
+            details = self._client.get(f"/jobs/{successor}", JobDetailsInfo)
         except JobNotFoundError:
             return None
+        state = details.state
         if state.is_terminal:
+            if _ran(details):  # what it has done since would be done twice
+                message = f"Its successor {successor} ran, and has ended ({state.value})."
+                raise JobTerminatedError(message, hint=f"pystate exceptions {successor}")
             return None
         if parallelism != self._parallelism:
             message = f"Its successor {successor} is there already ({state.value})."
@@ -318,18 +383,29 @@ class Rescaling:
         place = "there" if self._snapshot is None else self._snapshot
         self._console.info(f"2/2 Starting it from {place} with parallelism {self._parallelism}.")
         successor, failure = self._resubmitted(self._snapshot or savepoint, self._parallelism)
+        return self._after_start(savepoint, successor, failure)
+
+    def _after_start(self, savepoint: str, successor: str | None, failure: PystateError | None) -> str:
         if failure is None and successor is not None:
             self._done(successor)
             return successor
+        if isinstance(failure, _CancelledError):
+            self._forget()
+            raise failure
         if successor is None:  # another command may have done it already
             of_another = self._successor_of_another()
             if of_another is not None:
                 return of_another
         assert failure is not None  # noqa: S101 - one of the two
         self._console.error(failure)
+        self._gone_back(savepoint)
+
+    def _gone_back(self, savepoint: str) -> NoReturn:
         same = "the same savepoint" if self._snapshot is None else "the savepoint at which it was stopped"
         self._console.info(f"Starting it from {same} with the parallelism it had.")
-        former, second = self._resubmitted(savepoint, None)
+        self._after_way_back(savepoint, *self._resubmitted(savepoint, None))
+
+    def _after_way_back(self, savepoint: str, former: str | None, second: PystateError | None) -> NoReturn:
         if former is not None and isinstance(second, _StillStartsError):  # nothing would be better than that
             self._forget()
             self._console.result(former)
@@ -345,6 +421,9 @@ class Rescaling:
             again = f"pystate rescale {former} -p {self._parallelism}" if self._snapshot is None else "the same again"
             raise JobExecutionError(message, hint=f"the reason is above; with it out of the way: {again}")
         assert second is not None  # noqa: S101
+        if isinstance(second, _CancelledError):
+            self._forget()
+            raise second
         self._console.error(second)
         message = f"NO JOB RUNS NOW. Nothing is lost: the savepoint is {savepoint}"
         raise JobExecutionError(message, hint=f"once the reason is out of the way: {self._go_on}")
@@ -356,7 +435,10 @@ class Rescaling:
     def _resubmitted(self, savepoint: str, parallelism: int | None) -> tuple[str | None, PystateError | None]:
         """Resubmit the job; return its id, and why it doesn't run."""
         without = self._without_state and savepoint == self._snapshot
-        body = ResubmitRequestBody(savepoint_path=savepoint, parallelism=parallelism, allow_non_restored_state=without)
+        chosen = self.begin_start(goes_back=parallelism is None)
+        body = ResubmitRequestBody(
+            savepoint_path=savepoint, parallelism=parallelism, allow_non_restored_state=without, job_id=chosen
+        )
         try:
             resubmit = f"/pystate/jobs/{self._job_id}/resubmit"
             successor = self._client.post(resubmit, body, JobSubmitResponseBody).job_id
@@ -379,17 +461,18 @@ class Rescaling:
             while True:
                 details = self._client.get(f"/jobs/{job_id}", JobDetailsInfo)
                 state = details.state
+                if _ran(details):
+                    return None  # what has become of it since is the matter of its own restart strategy
                 if state is JobStatus.FAILED:
                     return self.failure(job_id)
                 if state.is_terminal:
-                    return JobExecutionError(f"Job {job_id} ended before it ran: {state.value}.")
+                    message = f"Job {job_id} was cancelled before it ran, so that no job runs now."
+                    return _CancelledError(message, hint=f"the savepoint of job {self._job_id} starts it again")
                 cause = details.pystate.failure
                 # a permanent failure, such as too little memory for the slots, would be repeated
                 outside = (
                     cause is not None and cause.class_name in _FROM_OUTSIDE and details.pystate.attempt < _MOST_ATTEMPTS
                 )
-                if state is JobStatus.RUNNING and (outside or not details.pystate.attempt):
-                    return None
                 if not (state in _STARTING or outside):  # RESTARTING: a job that fails at its start would continue to fail
                     reason = self._reason(job_id, details)
                     break
@@ -401,10 +484,14 @@ class Rescaling:
                     reason = JobExecutionError(message, hint=hint)
                     break
                 time.sleep(_POLL_SECONDS)
-            with contextlib.suppress(PystateError):
-                self._client.patch(f"/jobs/{job_id}?mode=cancel")
-            self._await_end(job_id)
+            self.give_up(job_id, reason)
+            self._end(job_id)
         return reason
+
+    def _end(self, job_id: str) -> None:
+        with contextlib.suppress(PystateError):
+            self._client.patch(f"/jobs/{job_id}?mode=cancel")
+        self._await_end(job_id)
 
     def _reason(self, job_id: str, details: JobDetailsInfo) -> PystateError:
         cause = details.pystate.failure
@@ -426,6 +513,10 @@ class Rescaling:
         self._client.delete(f"{self._kept}?keeper={self._keeper}")
 
 
+class _CancelledError(JobTerminatedError):
+    """Somebody has cancelled the job before it ran, who wants none."""
+
+
 class _StillStartsError(JobExecutionError):
     """The job didn't run in time, and was left to start.
 
@@ -442,3 +533,8 @@ class _StillStartsError(JobExecutionError):
 
 def _several(numbers: list[int]) -> str:
     return ", ".join(map(str, sorted(set(numbers)))) or "none"
+
+
+def _ran(details: JobDetailsInfo) -> bool:
+    """Whether a job has ever come to run, or ended as one that did."""
+    return details.timestamps.get(JobStatus.RUNNING, 0) > 0 or details.state is JobStatus.FINISHED

@@ -149,20 +149,28 @@ class ManagerThread(Manager):
 
 
 class ManagerProcess(Manager):
-    """A job manager in a process of its own, which can be killed."""
+    """A job manager in a process of its own, which can be killed.
+
+    Attributes:
+        serve: The Python that is the process.
+        variables: More of its environment.
+    """
+
+    serve = _SERVE
 
     def __init__(self, root: Path, settings: dict[str, str] | None = None, driver: tuple[str, ...] = FAKE_DRIVER) -> None:
         super().__init__(root)
         self.driver = driver
         self.settings = {**WITHOUT_TRAINING, **(settings or {})}
+        self.variables: dict[str, str] = {}
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self, port: int = 0) -> ManagerProcess:
         self.home.root.mkdir(exist_ok=True)
         with self.home.jobmanager_log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _SERVE, str(self.home.root), str(port), json.dumps(self.settings), *self.driver],
-                env={**os.environ, **settings_environment(), "PYTHONPATH": self.python_path},
+                [sys.executable, "-c", self.serve, str(self.home.root), str(port), json.dumps(self.settings), *self.driver],
+                env={**os.environ, **settings_environment(), "PYTHONPATH": self.python_path, **self.variables},
                 stdout=log,
                 stderr=log,
             )

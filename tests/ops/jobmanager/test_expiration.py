@@ -67,6 +67,17 @@ def test_expired_jobs_go_with_their_folders_and_checkpoints_stay(ended):
     assert checkpoint.is_dir()
 
 
+def test_a_job_that_is_being_rescaled_stays_until_that_is_done(ended):
+    manager, jobs, running, _ = ended
+    steady = Clock(steady_ms())
+    dispatcher = second_dispatcher(manager, steady=steady)
+    dispatcher.job(jobs[0]).is_rescaled = True
+
+    steady.now += 3_600_000
+    dispatcher.expire_jobs()
+    assert {job.job_id for job in dispatcher.jobs()} == {jobs[0], running}
+
+
 @pytest.mark.parametrize("hours", [2, -2])
 def test_a_clock_that_is_set_lets_no_job_expire(ended, hours):
     manager, jobs, running, _ = ended

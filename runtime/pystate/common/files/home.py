@@ -126,6 +126,8 @@ class JobDirectory:
         self.environment = self._file("environment.json")  # 0600; for another driver; deleted when the job ends
         # 0600; written by the job manager: what is needed to start a job again that is being stopped for that
         self.resubmission = self._file("resubmission.json")
+        # written by the job manager: its rescale of the job, so that the next job manager goes on with that
+        self.rescaling = self._file("rescaling.json")
         self.operations = path / "operations"  # written by the driver: <trigger-id>.json per savepoint, stop, checkpoint
         # what only this machine has
         self.driver = path / "driver.json"  # written by the driver: pid, started, host, port of its control endpoint

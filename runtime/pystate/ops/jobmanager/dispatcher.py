@@ -23,7 +23,7 @@ from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.job_store import JobStore, JobStoreTerms
 from pystate.ops.jobmanager.jobs.job_folders import JobFolders, LocalJobFolders
 from pystate.ops.jobmanager.leadership import Leadership, OnlyJobManager
-from pystate.ops.jobmanager.retried_steps import RetriedSteps
+from pystate.ops.jobmanager.retried_steps import JobManagerEndsError, RetriedSteps
 from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
 from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
@@ -93,12 +93,32 @@ class Dispatcher:
         """
         self._recovery.recover(complete_term)
 
-    def submit(self, submission: Submission, environment: Mapping[str, str]) -> str:
+    def each_recovered(self, act: Callable[[SupervisedJob], None]) -> None:
+        """Let somebody act on each job of earlier job managers, now or when it is recovered.
+
+        Args:
+            act: Called once for each, on the thread that recovers it; it must not wait.
+        """
+        self._registry.each_recovered(act)
+
+    def check_acts(self) -> None:
+        """Check that this job manager may act for its jobs, for which it waits while that is in doubt.
+
+        Raises:
+            LeadershipLostError: Another job manager leads, or this one ends.
+        """
+        self.steps.do("making sure that this job manager leads", self._leadership.check)
+        if self._closed.is_set():
+            message = "This job manager ends; the next one goes on."
+            raise JobManagerEndsError(message)
+
+    def submit(self, submission: Submission, environment: Mapping[str, str], job_id: str | None = None) -> str:
         """Start a job and return its id.
 
         Args:
             submission: The submission.
             environment: The environment variables of the driver; if empty, those of this process.
+            job_id: The id, which no job may have; None for one that is chosen here.
 
         Raises:
             LeadershipLostError: Another job manager leads.
@@ -107,7 +127,7 @@ class Dispatcher:
             PystateError: The job's files can't be written, or its driver can't be started.
         """
         self._leadership.check()
-        job = self._take_in(new_job_id(), submission, environment)
+        job = self._take_in(job_id or new_job_id(), submission, environment)
         # a new leader looks for jobs after this moment, and finds it
         self._leadership.check()
         self._registry.register(job)

@@ -152,3 +152,4 @@ class JobRecovery:
         else:
             message = "The driver process has ended, and no job manager saw how."
             runner.run_step("the restart", lambda: runner.driver_died(message, seen=False))
+        self._registry.recovered(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from pystate.common.errors import JobNotFoundError
 from pystate.common.files.home import parse_job_id
@@ -15,11 +16,30 @@ class JobRegistry:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._jobs: dict[str, SupervisedJob] = {}
+        self._recovered: list[SupervisedJob] = []
+        self._on_recovery: Callable[[SupervisedJob], None] | None = None
 
     def register(self, job: SupervisedJob) -> None:
         """Add a job."""
         with self._lock:
             self._jobs[job.job_id] = job
+
+    def recovered(self, job: SupervisedJob) -> None:
+        """Tell that a job of an earlier job manager is served again."""
+        with self._lock:
+            act = self._on_recovery
+            if act is None:
+                self._recovered.append(job)
+        if act is not None:
+            act(job)
+
+    def each_recovered(self, act: Callable[[SupervisedJob], None]) -> None:
+        """Call a function for each recovered job, also for those that are recovered later."""
+        with self._lock:
+            self._on_recovery = act
+            jobs, self._recovered = self._recovered, []
+        for job in jobs:
+            act(job)
 
     def unregister(self, job_id: str) -> SupervisedJob:
         """Remove a job, and return it."""

@@ -127,7 +127,7 @@ class JobStore:
         ended = []
         for job in self._registry.jobs():
             end_time = self._try(f"looking at the end of job {job.job_id}", partial(getattr, job, "end_time"))
-            if end_time is not None:
+            if end_time is not None and not job.is_rescaled:
                 seen_for = now - self._seen_ended.setdefault(job.job_id, now)
                 ended.append(EndedJob(job.job_id, end_time, seen_for))
         for job_id in self._terms.expired(ended):

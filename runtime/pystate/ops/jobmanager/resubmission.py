@@ -13,6 +13,7 @@ from dataclasses import replace
 from pystate.common.configuration.execution_options import CoreOptions
 from pystate.common.errors import JobNotFoundError, PystateError
 from pystate.common.files.home import new_job_id
+from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.supervised_job import SupervisedJob
@@ -33,7 +34,9 @@ class SuccessorThereError(PystateError):
     """The job was already resubmitted, and its successor hasn't ended."""
 
 
-def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int, *, warm: bool = False) -> ResubmissionInfo:
+def keep(
+    dispatcher: Dispatcher, job: SupervisedJob, parallelism: int, *, warm: bool = False, keeper: str | None = None
+) -> ResubmissionInfo:
     """Keep the data to resubmit the job after its end; return what is kept.
 
     A driver for the successor gets ready meanwhile, with a Spark session of its parallelism.
@@ -43,6 +46,7 @@ def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int, *, warm: 
         job: The job.
         parallelism: What its successor is to get.
         warm: Whether the successor comes at some time, and not at once: its driver practises, whatever the parallelism.
+        keeper: The id of who asks, which replaces an earlier request of theirs; None for a new one.
 
     Raises:
         NotKeptError: The job has ended, and nothing was kept before.
@@ -51,8 +55,9 @@ def keep(dispatcher: Dispatcher, job: SupervisedJob, parallelism: int, *, warm: 
         earlier = Resubmission.read_from(job.directory.resubmission)
         variables = _variables(job)
         if variables is None:
-            raise _not_kept(job)
-        keepers = [*([] if earlier is None else earlier.keepers), Keeper(new_job_id(), parallelism)]
+            raise not_kept(job)
+        others = [] if earlier is None else [one for one in earlier.keepers if one.keeper_id != keeper]
+        keepers = [*others, Keeper(keeper or new_job_id(), parallelism)]
         successor = None if earlier is None else earlier.successor
         Resubmission(variables, parallelism, successor, keepers).write_to(job.directory.resubmission)
         found = kept(job)
@@ -72,7 +77,7 @@ def kept(job: SupervisedJob) -> ResubmissionInfo:
     """
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
-        raise _not_kept(job)
+        raise not_kept(job)
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
     return ResubmissionInfo(
@@ -112,6 +117,7 @@ def resubmit(
     parallelism: int | None,
     *,
     allow_non_restored_state: bool = False,
+    job_id: str | None = None,
 ) -> str:
     """Resubmit a job; return the id of the new job.
 
@@ -121,6 +127,7 @@ def resubmit(
         savepoint_path: The snapshot to start from; None for none.
         parallelism: The value of `-p`; None for that of the submission.
         allow_non_restored_state: Whether state that no operator takes is left out.
+        job_id: The id of the new job; where there is a job with it, that is the new one. None for one that is chosen here.
 
     Raises:
         NotKeptError: The data of the old job wasn't kept.
@@ -128,7 +135,14 @@ def resubmit(
         PystateError: A submitted file is gone, or the driver can't be started.
     """
     with job.resubmitting:  # two jobs from one savepoint would do the same work twice
-        return _resubmit(dispatcher, job, savepoint_path, parallelism, allow_non_restored_state=allow_non_restored_state)
+        submission, found = _resubmitted(job, savepoint_path, parallelism, allow_non_restored_state=allow_non_restored_state)
+        if job_id is not None and _state(dispatcher, job_id) is not None:
+            return job_id
+        _check_successor(dispatcher, job, found.successor)
+        chosen = job_id or new_job_id()
+        told = replace(found, successor=chosen, parallelism=_submitted_parallelism(submission))
+        told.write_to(job.directory.resubmission)  # a successor that nobody knows of would be followed by a second one
+        return dispatcher.submit(submission, found.environment, chosen)
 
 
 def fork(
@@ -158,7 +172,7 @@ def fork(
         PystateError: The snapshot or a submitted file is gone, or the driver can't be started.
     """
     if job.program is not None:
-        raise _not_kept(job)
+        raise not_kept(job)
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
     location = resolve_snapshot(savepoint_path)
@@ -167,26 +181,16 @@ def fork(
     return dispatcher.submit(changed, _variables(job) or {})
 
 
-def _resubmit(
-    dispatcher: Dispatcher,
-    job: SupervisedJob,
-    savepoint_path: str | None,
-    parallelism: int | None,
-    *,
-    allow_non_restored_state: bool,
-) -> str:
+def _resubmitted(
+    job: SupervisedJob, savepoint_path: str | None, parallelism: int | None, *, allow_non_restored_state: bool
+) -> tuple[SubmissionFile, Resubmission]:
+    """Return the submission of a job's successor, and what is kept of the job."""
     found = Resubmission.read_from(job.directory.resubmission)
     if found is None:
-        raise _not_kept(job)
-    _check_successor(dispatcher, job, found.successor)
+        raise not_kept(job)
     submission = SubmissionFile.read(job.directory)
     submission.check_paths()
-    changed = _changed(submission, parallelism, savepoint_path, allow_non_restored_state=allow_non_restored_state)
-    job_id = dispatcher.submit(changed, found.environment)
-    told = replace(found, successor=job_id, parallelism=_submitted_parallelism(changed))
-    # the successor runs: an error would make the client start another one
-    job.runner.run_step("noting the successor", lambda: told.write_to(job.directory.resubmission))
-    return job_id
+    return _changed(submission, parallelism, savepoint_path, allow_non_restored_state=allow_non_restored_state), found
 
 
 def _changed(
@@ -219,18 +223,21 @@ def _submitted_parallelism(submission: SubmissionFile) -> int:
 
 
 def _check_successor(dispatcher: Dispatcher, job: SupervisedJob, successor: str | None) -> None:
-    if successor is None:
-        return
-    try:
-        state = dispatcher.job(successor).state()
-    except JobNotFoundError:
-        return
-    if not state.is_terminal:
+    state = None if successor is None else _state(dispatcher, successor)
+    if state is not None and not state.is_terminal:
         message = f"Job {job.job_id} was started again already, as job {successor}, which is {state.value}."
         raise SuccessorThereError(message, hint=f"pystate watch {successor}")
 
 
-def _not_kept(job: SupervisedJob) -> NotKeptError:
+def _state(dispatcher: Dispatcher, job_id: str) -> JobStatus | None:
+    try:
+        return dispatcher.job(job_id).state()
+    except JobNotFoundError:
+        return None
+
+
+def not_kept(job: SupervisedJob) -> NotKeptError:
+    """Return the error for a job of which nothing is kept to start it again with."""
     if job.program is not None:
         message = f"Job {job.job_id} is run by its own program (process {job.program.pid}), which nobody else starts again."
         return NotKeptError(message, hint="stop it with a savepoint, and run the program with pystate run -s SAVEPOINT")

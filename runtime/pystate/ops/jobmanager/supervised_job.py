@@ -47,6 +47,7 @@ class SupervisedJob:
         metrics: Its metrics.
         queries: Its queryable state.
         resubmitting: Held while changing the data for a resubmission, or resubmitting the job.
+        is_rescaled: Whether this job manager is rescaling it, for which its folder is needed after its end.
     """
 
     program: EmbeddedProgramFile | None = None
@@ -71,6 +72,7 @@ class SupervisedJob:
         )
         self.queries = JobQueries(self.job_id, gateway)
         self.resubmitting = threading.Lock()
+        self.is_rescaled = False
         self._progress_unknown: str | None = None
 
     def _kept(self, record: JobRecord, services: JobManagerSharedServices) -> KeptRecord:

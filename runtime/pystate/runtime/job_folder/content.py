@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -12,7 +14,7 @@ from pystate.common.files.job_files import JobFile, Reserve
 from pystate.common.text.plain_data import PlainData, PlainDataError
 
 F = TypeVar("F", bound="FileContent")
-_VERSION = "version"
+_VERSION, _CHECKSUM = "version", "crc32"
 
 
 class DamagedFileError(PystateError):
@@ -27,11 +29,13 @@ class FileContent(PlainData):
         title: Its name for users.
         version: The version that is written, and the only one that is read; None for files without one.
         first_without_version: Whether files of version 1 may lack the version, as the first ones did.
+        has_checksum: Whether a CRC-32 of the entries is written, and checked.
     """
 
     title: ClassVar[str]
     version: ClassVar[int | None] = None
     first_without_version: ClassVar[bool] = False
+    has_checksum: ClassVar[bool] = False
 
     @classmethod
     def read_from(cls: type[F], file: JobFile) -> F | None:
@@ -54,7 +58,7 @@ class FileContent(PlainData):
         """Rebuild it from the content of a file.
 
         Raises:
-            PlainDataError: It is something else.
+            PlainDataError: It is something else, or its checksum is another one.
             PystateError: It is of a version that isn't known here.
         """
         if cls.version is None or not isinstance(plain, Mapping):
@@ -66,12 +70,20 @@ class FileContent(PlainData):
         if version != cls.version:
             message = f"{cls.title} has version {version}; this version of pystate knows {cls.version}."
             raise PystateError(message, where=where)
-        return cls.from_plain({key: value for key, value in plain.items() if key != _VERSION})
+        ours = (_VERSION, _CHECKSUM) if cls.has_checksum else (_VERSION,)
+        content = {key: value for key, value in plain.items() if key not in ours}
+        found = cls.from_plain(content)
+        if cls.has_checksum and plain.get(_CHECKSUM) != _checksum(content):
+            message = "its checksum is another one"
+            raise PlainDataError(message)
+        return found
 
     def to_file(self) -> dict[str, Any]:
         """Return the content of the file."""
         versioned = {} if self.version is None else {_VERSION: self.version}
-        return {**versioned, **self.to_plain()}
+        content = self.to_plain()
+        checked = {_CHECKSUM: _checksum(content)} if self.has_checksum else {}
+        return {**versioned, **checked, **content}
 
     def write_to(self, file: JobFile, reserve: Reserve | None = None) -> None:
         """Write it atomically, readable for the owner of the home only.
@@ -84,3 +96,7 @@ class FileContent(PlainData):
             OSError: It can't be written; what stood there before still does.
         """
         write_json(file, self.to_file(), reserve=reserve)
+
+
+def _checksum(content: Mapping[str, Any]) -> int:
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

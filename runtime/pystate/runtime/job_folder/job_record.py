@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -15,7 +12,7 @@ from pystate.common.files.home import JobDirectory, write_file_atomically
 from pystate.common.files.job_files import read_job_file
 from pystate.common.files.regular_files import OddFileError
 from pystate.common.job_status import JobStatus
-from pystate.common.text.plain_data import PlainData, PlainDataError
+from pystate.common.text.plain_data import PlainData
 from pystate.runtime.job_folder.content import FileContent
 from pystate.runtime.job_folder.failure_history import JobFailure
 
@@ -68,6 +65,7 @@ class JobRecord(FileContent):
 
     title: ClassVar[str] = "The job record"
     version: ClassVar[int | None] = 2
+    has_checksum: ClassVar[bool] = True
 
     job_id: str
     name: str
@@ -102,26 +100,11 @@ class JobRecord(FileContent):
         """
         return JobRecord.read_from(directory.latest_record)
 
-    def to_file(self) -> dict[str, Any]:
-        """Return the content of the file."""
-        content = self.to_plain()
-        return {"version": self.version, "crc32": _checksum(content), **content}
-
     @classmethod
-    def from_file(cls, plain: Any, where: str) -> JobRecord:
-        """Rebuild it from the content of a file.
-
-        Raises:
-            PlainDataError: It is something else, or its checksum is another one.
-            PystateError: It is of a version this job manager doesn't know.
-        """
+    def from_file(cls, plain: Any, where: str) -> JobRecord:  # noqa: D102
         if isinstance(plain, dict) and plain.get("version") == _WITHOUT_CHECKSUM:
             return cls.from_plain({"machine": None, **plain})
-        record = super().from_file(plain, where)
-        if plain.get("crc32") != _checksum({key: plain[key] for key in plain if key not in ("version", "crc32")}):
-            message = "its checksum is another one"
-            raise PlainDataError(message)
-        return record
+        return super().from_file(plain, where)
 
     @staticmethod
     def set_aside(directory: JobDirectory) -> Path:
@@ -148,7 +131,3 @@ def remove_older_records(directory: JobDirectory, token: int) -> None:
     for older in directory.record_tokens():
         if older < token:
             directory.record_of(older).unlink(missing_ok=True)
-
-
-def _checksum(content: Mapping[str, Any]) -> int:
-    return zlib.crc32(json.dumps(content, sort_keys=True).encode())

@@ -11,7 +11,7 @@ from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
 from pystate.common.text.plain_data import entry, unless_none
 from pystate.runtime.rest.failure_messages import AttemptError, FailureCause
 from pystate.runtime.rest.message import EmptyResponseBody, HexId, RestMessage
-from pystate.runtime.rest.operation_messages import QueueStatus
+from pystate.runtime.rest.operation_messages import QueueStatus, RescalingInfo
 
 
 class TaskState(str, Enum):
@@ -182,6 +182,7 @@ class JobDetailsOurs(RestMessage):
         guarantees: What holds for the elements of each source that get to each sink; empty before the job has been planned.
         waits_for: What keeps it from running.
         failure: What the last attempt failed of.
+        rescaling: Its last rescale by the job manager; missing where there was none.
     """
 
     attempt: int = 0
@@ -189,6 +190,7 @@ class JobDetailsOurs(RestMessage):
     guarantees: list[StreamGuaranteeInfo] = field(default_factory=list)
     waits_for: str | None = entry("waits-for", default=None)
     failure: FailureCause | None = None
+    rescaling: RescalingInfo | None = unless_none(default=None)
 
 
 class JobDetailsInfo(RestMessage):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pystate.common.job_status import JobStatus
-from pystate.common.text.plain_data import entry
+from pystate.common.text.plain_data import entry, unless_none
 from pystate.runtime.rest.message import HexId, RestMessage
+from pystate.runtime.rest.operation_messages import RescalingInfo
 
 
 class JobIdWithStatus(RestMessage):
@@ -68,12 +69,14 @@ class JobSummaryOurs(RestMessage):
         application_id: The Spark application that runs it; null before there is one.
         silent_since: Since when its driver gives no answer, ms since 1970; null where it does.
         embedded: The program that runs it itself; null for a job of the job manager's.
+        rescaling: Its last rescale by the job manager; missing where there was none.
     """
 
     restarts: int = 0
     application_id: str | None = entry("application-id", default=None)
     silent_since: int | None = entry("silent-since", default=None)
     embedded: EmbeddedProgram | None = None
+    rescaling: RescalingInfo | None = unless_none(default=None)
 
 
 class JobDetails(RestMessage):

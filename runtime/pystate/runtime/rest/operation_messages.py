@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from pystate.common.text.plain_data import entry, unless_none
-from pystate.runtime.rest.failure_messages import FailureCause
+from pystate.runtime.rest.failure_messages import FailureCause, OurError
 from pystate.runtime.rest.message import HexId, RestMessage
 
 
@@ -98,6 +98,32 @@ class RescalingSteps(RestMessage):
 
     lines: tuple[str, ...]
     job_id: HexId | None = unless_none("job-id", default=None)
+
+
+class RescalingInfo(RestMessage):
+    """The last rescale of a job by the job manager, or its last return to an earlier state.
+
+    Attributes:
+        request_id: What to ask for its result with.
+        parallelism: The new parallelism.
+        snapshot: What the job is put back to; null of a rescale.
+        status: Whether it is complete.
+        managers: How many job managers have worked at it: each after the first goes on where one has died.
+        step: What was told last.
+        job_id: The job that runs after it; null before, and where none does.
+        failure: Why it failed; null where it did not.
+        unfinished: Whether it has failed so that no job runs, and `pystate rescale` can still start one.
+    """
+
+    request_id: HexId = entry("request-id")
+    parallelism: int
+    snapshot: str | None
+    status: QueueStatus
+    managers: int
+    step: str
+    job_id: HexId | None = entry("job-id")
+    failure: OurError | None
+    unfinished: bool = False
 
 
 class RescalingResult(RestMessage):

@@ -64,6 +64,7 @@ class ResubmissionRequestBody(RestMessage):
 
     parallelism: int
     warm: bool = False
+    keeper: str | None = None
 
 
 class ResubmitRequestBody(RestMessage):
@@ -72,6 +73,7 @@ class ResubmitRequestBody(RestMessage):
     savepoint_path: str | None = None
     parallelism: int | None = None
     allow_non_restored_state: bool = False
+    job_id: str | None = None
 
 
 class ForkRequestBody(RestMessage):

@@ -16,6 +16,7 @@ from pystate.ops.jobmanager.rest.parameters import VERTEX_ID, Parameter, number
 from pystate.ops.jobmanager.rest.rest_errors import NotFoundError
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import words
+from pystate.ops.jobmanager.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.job_folder.submission import SubmissionFile
 from pystate.runtime.rest.job_detail_messages import (
@@ -27,8 +28,15 @@ from pystate.runtime.rest.job_detail_messages import (
     JobPlanInfo,
     JobVertexDetailsInfo,
 )
-from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview, JobIdWithStatus, JobStatusInfo, MultipleJobsDetails
+from pystate.runtime.rest.job_messages import (
+    JobDetails,
+    JobIdsWithStatusOverview,
+    JobIdWithStatus,
+    JobStatusInfo,
+    MultipleJobsDetails,
+)
 from pystate.runtime.rest.message import EmptyResponseBody
+from pystate.runtime.rest.operation_messages import RescalingInfo
 
 _PATH = "/jobs/{job_id}"
 _METRICS_SECONDS = 2.0
@@ -54,8 +62,19 @@ def _jobs(request: RestRequest) -> JobIdsWithStatusOverview:
 
 def _jobs_overview(request: RestRequest) -> MultipleJobsDetails:
     now = current_time_ms()
-    found = [messages.job_summary(job.job_id, job.status(), now, job.program) for job in request.dispatcher.jobs()]
-    return MultipleJobsDetails(jobs=found)
+
+    def summary(job: SupervisedJob) -> JobDetails:
+        status = job.status()
+        return messages.job_summary(job.job_id, status, now, job.program, _rescaling(request, job, status))
+
+    return MultipleJobsDetails(jobs=[summary(job) for job in request.dispatcher.jobs()])
+
+
+def _rescaling(request: RestRequest, job: SupervisedJob, status: dict[str, Any]) -> RescalingInfo | None:
+    told = request.context.rescalings.latest(job.job_id)
+    keeps = told is not None and told.intent.keeps
+    unfinished = keeps and JobStatus(status["state"]).is_terminal and job.directory.resubmission.exists()
+    return messages.rescaling_info(told, unfinished=unfinished)
 
 
 def _job(request: RestRequest) -> JobDetailsInfo:
@@ -65,7 +84,7 @@ def _job(request: RestRequest) -> JobDetailsInfo:
         tasks = job.metrics.current().tasks
         last = {task.vertex_id: io_figures(sample for one in task.subtasks for sample in one.samples) for task in tasks}
         status = vertices.with_last_io(status, last)
-    return messages.job_details(job.job_id, status, current_time_ms())
+    return messages.job_details(job.job_id, status, current_time_ms(), _rescaling(request, job, status))
 
 
 def _status(request: RestRequest) -> JobStatusInfo:
@@ -102,7 +121,9 @@ def _config(request: RestRequest) -> JobConfigInfo:
 
 def _exceptions(request: RestRequest) -> JobExceptionsInfoWithHistory:
     job = request.job
-    return messages.exceptions(job.status(), request[_MAX_EXCEPTIONS], kept_records(job.directory.path))
+    told = request.context.rescalings.latest(job.job_id)
+    rescaling = told.intent if told is not None and told.is_done else None
+    return messages.exceptions(job.status(), request[_MAX_EXCEPTIONS], kept_records(job.directory.path), rescaling)
 
 
 def _execution_result(request: RestRequest) -> JobExecutionResultResponseBody:

@@ -27,12 +27,12 @@ _PARALLELISM = Parameter[int](
 
 
 def _rescale(request: RestRequest) -> TriggerResponse:
-    return TriggerResponse(request_id=request.context.rescalings.trigger(request.job.job_id, request[_PARALLELISM]))
+    return TriggerResponse(request_id=request.context.rescalings.trigger(request.job, request[_PARALLELISM]))
 
 
 def _put_back(request: RestRequest) -> TriggerResponse:
     trigger_id = request.context.rescalings.trigger(
-        request.job.job_id, request[WANTED], str(request[FORKED_FROM]), without_state=request[WITHOUT_STATE]
+        request.job, request[WANTED], str(request[FORKED_FROM]), without_state=request[WITHOUT_STATE]
     )
     return TriggerResponse(request_id=trigger_id)
 
@@ -42,7 +42,7 @@ def _result(request: RestRequest) -> RescalingResult:
     done, steps = told.is_done, RescalingSteps(lines=tuple(told.lines), job_id=told.runs)
     if not done:
         return RescalingResult(status=IN_PROGRESS, pystate=steps)
-    cause = None if told.failure is None else failure_cause(told.failure.to_dict())
+    cause = None if told.failure is None else failure_cause(told.failure.to_plain())
     return RescalingResult(status=COMPLETED, operation=AsynchronousOperationInfo(failure_cause=cause), pystate=steps)
 
 

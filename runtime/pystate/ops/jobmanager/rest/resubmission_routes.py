@@ -45,6 +45,18 @@ FORKED_FROM = directory("savepoint_path", "The savepoint or checkpoint that the 
 _JOB_NAME = Parameter[str | None](
     "job_name", "What the new job is called; as the old one where it is missing.", nullable(TEXT), text_or_none
 )
+_CHOSEN_KEEPER = Parameter[str | None](
+    "keeper",
+    "The id of who needs it: the same one again is the same request. Chosen here where it is missing.",
+    nullable(JOB_ID.schema),
+    lambda name, value: None if value is None else JOB_ID.read(name, value),
+)
+_CHOSEN_JOB_ID = Parameter[str | None](
+    "job_id",
+    "The id of the new job: the same one again starts no second one. Chosen here where it is missing.",
+    nullable(JOB_ID.schema),
+    lambda name, value: None if value is None else JOB_ID.read(name, value),
+)
 WITHOUT_STATE = truth("allow_non_restored_state", "Whether state that no operator takes is left out.")
 
 KEEPER = Parameter[str | None](
@@ -56,7 +68,8 @@ KEEPER = Parameter[str | None](
 
 
 def _keep(request: RestRequest) -> ResubmissionInfo:
-    return resubmission.keep(request.dispatcher, request.job, request[WANTED], warm=request[WARM])
+    keeper = request[_CHOSEN_KEEPER]
+    return resubmission.keep(request.dispatcher, request.job, request[WANTED], warm=request[WARM], keeper=keeper)
 
 
 def _kept(request: RestRequest) -> ResubmissionInfo:
@@ -92,6 +105,7 @@ def _resubmit(request: RestRequest) -> JobSubmitResponseBody:
         request[SAVEPOINT_PATH],
         request[PARALLELISM],
         allow_non_restored_state=request[WITHOUT_STATE],
+        job_id=request[_CHOSEN_JOB_ID],
     )
     return JobSubmitResponseBody(job_id=successor)
 
@@ -103,7 +117,7 @@ ROUTES = (
         _keep,
         "Keep what a job can be started with again when it has ended.",
         ResubmissionInfo,
-        body=(WANTED, WARM),
+        body=(WANTED, WARM, _CHOSEN_KEEPER),
         owner_only=True,
         refusals=(404, 507),
     ),
@@ -118,7 +132,7 @@ ROUTES = (
         "Start a job that has ended once more as it was submitted, with changes.",
         JobSubmitResponseBody,
         status=202,
-        body=(SAVEPOINT_PATH, PARALLELISM, WITHOUT_STATE),
+        body=(SAVEPOINT_PATH, PARALLELISM, WITHOUT_STATE, _CHOSEN_JOB_ID),
         owner_only=True,
         refusals=(404, 409, 507),
     ),

@@ -13,9 +13,11 @@ from pystate.common.configuration.sensitive_keys import without_secrets
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.stream_guarantee import StreamGuarantee
+from pystate.ops.jobmanager.rescalings import Told
 from pystate.ops.jobmanager.rest.serialized_throwable import serialized_throwable
 from pystate.ops.jobmanager.rest.vertices import Status, plan, task_counts, vertex
 from pystate.runtime.job_folder.failure_history import MAX_FAILURES, JobFailure
+from pystate.runtime.job_folder.rescaling_file import RescalingFile
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from pystate.runtime.rest.cluster_messages import ClusterOverview, DashboardConfiguration, Features
 from pystate.runtime.rest.failure_messages import AttemptError, FailureCause, KeptRecordInfo, OurError
@@ -41,6 +43,7 @@ from pystate.runtime.rest.operation_messages import (
     CheckpointResult,
     DisposalResult,
     OperationProgress,
+    RescalingInfo,
     SavepointInfo,
     SavepointResult,
 )
@@ -92,7 +95,13 @@ def dashboard_config() -> DashboardConfiguration:
     )
 
 
-def job_summary(job_id: str, status: Status, now: int, program: EmbeddedProgramFile | None = None) -> JobDetails:
+def job_summary(
+    job_id: str,
+    status: Status,
+    now: int,
+    program: EmbeddedProgramFile | None = None,
+    rescaling: RescalingInfo | None = None,
+) -> JobDetails:
     """An entry of GET /jobs/overview.
 
     Args:
@@ -100,6 +109,7 @@ def job_summary(job_id: str, status: Status, now: int, program: EmbeddedProgramF
         status: Its status.
         now: Milliseconds since 1970.
         program: The program of an embedded job; None for others.
+        rescaling: Its last rescale by the job manager; None for none.
     """
     counts = {state.value.lower(): count for state, count in task_counts(status).items()}
     return JobDetails(
@@ -118,11 +128,12 @@ def job_summary(job_id: str, status: Status, now: int, program: EmbeddedProgramF
             embedded=None
             if program is None
             else EmbeddedProgram(host=program.host, pid=program.pid, program=program.program),
+            rescaling=rescaling,
         ),
     )
 
 
-def job_details(job_id: str, status: Status, now: int) -> JobDetailsInfo:
+def job_details(job_id: str, status: Status, now: int, rescaling: RescalingInfo | None = None) -> JobDetailsInfo:
     """GET /jobs/:id."""
     return JobDetailsInfo(
         jid=job_id,
@@ -144,7 +155,31 @@ def job_details(job_id: str, status: Status, now: int) -> JobDetailsInfo:
             guarantees=[StreamGuaranteeInfo.of(StreamGuarantee.from_plain(one)) for one in status.get("guarantees", ())],
             waits_for=status.get("waits_for"),
             failure=_cause_or_none(status["failure"]),
+            rescaling=rescaling,
         ),
+    )
+
+
+def rescaling_info(told: Told | None, *, unfinished: bool) -> RescalingInfo | None:
+    """Return what is told of a rescale with its job.
+
+    Args:
+        told: The rescale; None for none.
+        unfinished: Whether the job has ended, and can still be started by what was kept of it.
+    """
+    if told is None:
+        return None
+    cause = None if told.failure is None else failure_cause(told.failure.to_plain())
+    return RescalingInfo(
+        request_id=told.intent.rescaling_id,
+        parallelism=told.intent.parallelism,
+        snapshot=told.intent.snapshot,
+        status=COMPLETED if told.is_done else IN_PROGRESS,
+        managers=told.intent.managers,
+        step=told.lines[-1] if told.lines else "",
+        job_id=told.runs,
+        failure=None if cause is None else cause.pystate,
+        unfinished=told.is_done and cause is not None and told.intent.keeps and unfinished,
     )
 
 
@@ -212,7 +247,10 @@ def execution_result(job_id: str, status: Status) -> JobExecutionResultResponseB
 
 
 def exceptions(
-    status: Status, most: int = MAX_FAILURES, records: Mapping[int, KeptRecordInfo] | None = None
+    status: Status,
+    most: int = MAX_FAILURES,
+    records: Mapping[int, KeptRecordInfo] | None = None,
+    rescaling: RescalingFile | None = None,
 ) -> JobExceptionsInfoWithHistory:
     """GET /jobs/:id/exceptions: the last failures, newest first.
 
@@ -220,11 +258,16 @@ def exceptions(
         status: The status of the job.
         most: The maximum number of failures.
         records: The kept records by the attempt that failed at each.
+        rescaling: The last rescale of the job by the job manager; None for none.
     """
-    kept, records = status["failures"][:most], records or {}
+    failures, records = list(status["failures"]), records or {}
+    if rescaling is not None and rescaling.failure is not None:  # of no attempt, but of the job all the same
+        told = {**rescaling.failure.to_plain(), "attempt": status["attempt"], "timestamp": rescaling.ended_at or 0}
+        failures = sorted([told, *failures], key=lambda one: -one["timestamp"])
+    kept = failures[:most]
     history = JobExceptionHistory(
         entries=[_exception(failure, records.get(failure["attempt"])) for failure in kept],
-        truncated=status["failure_count"] > len(kept),
+        truncated=status["failure_count"] + len(failures) - len(status["failures"]) > len(kept),
     )
     return JobExceptionsInfoWithHistory(exception_history=history)
 

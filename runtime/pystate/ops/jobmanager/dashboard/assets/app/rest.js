@@ -72,17 +72,27 @@ export const withQuery = (path, values) => {
   return `${path}?${query}`;
 };
 
+const pause = () => new Promise((resolve) => setTimeout(resolve, 700));
+
 // The result of what was triggered at a path, once there is one; what it failed of is thrown. Until then see gets how far it is.
 export async function awaitOperation(path, see = () => {}) {
   for (;;) {
-    const { status, operation, pystate } = await ask(path);
+    let answer;
+    try {
+      answer = await ask(path);
+    } catch (error) {
+      if (error instanceof RestError && error.status !== 503) throw error;
+      await pause(); // no job manager answers: the next one goes on, and knows of it
+      continue;
+    }
+    const { status, operation, pystate } = answer;
     see(pystate);
     if (status.id === "COMPLETED") {
       const cause = operation?.["failure-cause"];
       if (cause) throw new RestError(0, { pystate: cause.pystate, errors: [cause["stack-trace"]?.split("\n")[0] ?? cause.class] });
       return operation;
     }
-    await new Promise((resolve) => setTimeout(resolve, 700));
+    await pause();
   }
 }
 

@@ -1,7 +1,7 @@
 // One job: its graph, checkpoints, state, failures, log and settings.
 import { html, useState } from "../preact.js";
 import { Badge, Facts, Failure, Load, Notice, Panel, Progress, Tabs, useClock, Waiting } from "../components.js";
-import { age, bytes, count, duration, percent, rate, time } from "../format.js";
+import { age, bytes, count, duration, nameOfPath, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot, stacked } from "../plots.js";
 import { useAnswer } from "../rest.js";
@@ -15,6 +15,8 @@ import { LogView } from "./log.js";
 import { SettingsView } from "./settings.js";
 import { Sources } from "./sources.js";
 import { StateView } from "./state.js";
+
+const ENDED = ["FINISHED", "CANCELED", "FAILED"];
 
 export function JobPage({ route, session }) {
   const [, jid = "", view = "graph"] = route.parts;
@@ -32,6 +34,7 @@ export function JobPage({ route, session }) {
     <div class="title"><h1>${job.name}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
     <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("restarts: {count}", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
     <${Failure} error=${error} />
+    <${Rescaled} of=${job.pystate.rescaling} ended=${ENDED.includes(job.state)} />
     ${job.pystate["waits-for"] ? html`<${Notice} kind="warn" title=${t("It waits")}>${job.pystate["waits-for"]}<//>` : null}
     ${failure && view !== "exceptions" ? html`<${Notice} kind="bad" title=${failure.message}>${failure.where ? html`<span class="mono small lines">${failure.where}</span>` : null}${failure.hint ? html`<span>${failure.hint}</span>` : null}<a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
     <${Tabs} label=${t("Views of the job")} of=${[tab(t("Graph"), "graph"), tab(t("Checkpoints"), "checkpoints"), tab(t("State"), "state"), tab(t("Exceptions"), "exceptions"), tab(t("Log"), "log"), tab(t("Settings"), "settings")]} />
@@ -41,6 +44,20 @@ export function JobPage({ route, session }) {
     ${view === "log" ? html`<${LogView} jid=${jid} />` : null}
     ${view === "settings" ? html`<${SettingsView} jid=${jid} job=${job} session=${session} />` : null}
     ${view === "graph" ? html`<${GraphView} jid=${jid} job=${job} session=${session} now=${now} />` : null}`;
+}
+
+// What the job manager does, or has done, to give the job another parallelism or an earlier state.
+function Rescaled({ of, ended }) {
+  if (!of) return null;
+  const to = of["job-id"];
+  const link = to ? html`<a href=${`#/jobs/${to}`}>${t("To the job that runs now")}</a>` : null;
+  const after = of.managers > 1 ? html`<span>${t("A job manager died meanwhile; the next one went on.")}</span>` : null;
+  if (of.status.id !== "COMPLETED") {
+    const title = of.snapshot === null ? t("The job gets parallelism {count}.", { count: of.parallelism }) : t("The job is put back to {name}.", { name: nameOfPath(of.snapshot) });
+    return html`<${Notice} kind="warn" title=${title}><span>${of.step}</span>${after}<//>`;
+  }
+  if (of.failure) return html`<${Notice} kind=${of.unfinished ? "bad" : "warn"} title=${of.failure.message}>${of.failure.hint ? html`<span>${of.failure.hint}</span>` : null}${after}${link}<//>`;
+  return ended ? html`<${Notice} title=${of.snapshot === null ? t("It goes on with parallelism {count} under another id.", { count: of.parallelism }) : t("It goes on from {name} under another id.", { name: nameOfPath(of.snapshot) })}>${after}${link}<//>` : null;
 }
 
 function GraphView({ jid, job, session, now }) {
