@@ -19,6 +19,8 @@ Open = TypeVar("Open", bound="OpenPlainData")
 Reader = Callable[[Any], Any]
 _ENTRY, _UNLESS_NONE = "plain data: entry", "plain data: unless None"
 _NOTHING = type(None)
+_PLAIN = frozenset((str, int, float, bool, bytes, _NOTHING))
+"""What nearly all values are: they are not asked whether they are something else, which takes most of the time."""
 _KNOWN: dict[type, dict[str, Entry]] = {}
 
 
@@ -95,8 +97,12 @@ class PlainData:
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
-        values = ((one, getattr(self, name)) for name, one in entries(type(self)).items())
-        return {one.key: to_plain(value) for one, value in values if not (one.unless_none and value is None)}
+        plain: dict[str, Any] = {}
+        for name, one in entries(type(self)).items():
+            value = getattr(self, name)
+            if value is not None or not one.unless_none:
+                plain[one.key] = value if type(value) in _PLAIN else to_plain(value)
+        return plain
 
     @classmethod
     def from_plain(cls: type[T], plain: Any) -> T:
@@ -155,6 +161,8 @@ class OpenPlainData(PlainData):
 
 def to_plain(value: Any) -> Any:
     """Return a value as plain data."""
+    if type(value) in _PLAIN:
+        return value
     if hasattr(value, "to_plain"):
         return value.to_plain()
     if isinstance(value, Enum):

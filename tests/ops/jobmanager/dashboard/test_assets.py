@@ -71,6 +71,12 @@ def test_imports_are_files_that_are_there() -> None:
             assert (script.parent / name).resolve().is_file(), f"{script.name}: {name}"
 
 
+def test_the_page_names_every_module_so_that_none_is_asked_for_only_when_another_has_come() -> None:
+    modules = {path.relative_to(ASSETS).as_posix() for path in (*SCRIPTS, *(ASSETS / "vendor").glob("*.mjs"))}
+    page = (ASSETS / "index.html").read_text("utf-8")
+    assert set(re.findall(r'<link rel="modulepreload" href="ui/([^"]+)">', page)) == modules - {"app/main.js"}
+
+
 @pytest.mark.parametrize("library", VENDORED, ids=lambda library: library["name"])
 def test_a_vendored_library_is_the_named_version_with_its_licence(library: dict[str, object]) -> None:
     folder = ASSETS / "vendor"

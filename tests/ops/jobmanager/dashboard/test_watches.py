@@ -128,6 +128,31 @@ def test_what_takes_long_holds_up_nothing_else() -> None:
     run(check)
 
 
+def test_what_asks_all_drivers_is_asked_when_the_rest_is_there_or_late() -> None:
+    async def check(_watches: Watches, source: Source) -> None:
+        begun: list[str] = []
+        held = asyncio.Event()
+
+        async def first(target: str) -> Answer:
+            begun.append(target)
+            if target == "/held":
+                await held.wait()
+            return Answer(200, b"1")
+
+        watches = Watches(source.ask, 0.001, asks_all=lambda target: target == "/all")
+        stream = watches.stream(["/all", PATH], first, lambda: True)
+        assert [(await next_event(stream))["path"], (await next_event(stream))["path"]] == [PATH, "/all"]
+        assert begun == [PATH, "/all"]
+        await stream.aclose()  # type: ignore[attr-defined]
+        late = watches.stream(["/all", "/held"], first, lambda: True)
+        assert (await next_event(late))["path"] == "/all"
+        assert begun[2:] == ["/held", "/all"]
+        await late.aclose()  # type: ignore[attr-defined]
+        assert watches.targets == frozenset()
+
+    run(check)
+
+
 def test_a_reader_that_leaves_before_the_first_answer_leaves_nothing() -> None:
     async def check(watches: Watches, _source: Source) -> None:
         gone = asyncio.Event()

@@ -26,6 +26,7 @@ from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from pystate.ops.jobmanager.web.url_prefix import URL_PREFIX
 
 SESSION = "/pystate/session"
+FIGURES = "/pystate/jobs/figures"
 _NOT_STORED = {"Cache-Control": "no-store"}
 
 
@@ -37,7 +38,9 @@ def dashboard_routes(rest: ASGIApp, security: RestSecurity, sessions: DashboardS
         security: The authentication of requests.
         sessions: The log-ins.
     """
-    watches = Watches(lambda target: ask_app(rest, target, _owner(security)))
+    watches = Watches(
+        lambda target: ask_app(rest, target, _owner(security)), asks_all=lambda target: target.startswith(FIGURES)
+    )
 
     async def page(request: Request) -> Response:
         answer = answer_asset(request, request.path_params.get("name", INDEX))

@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -22,6 +22,8 @@ INTERVAL_SECONDS = 1.0
 """How long after an answer the next one is asked for."""
 _SHARE_OF_TIME = 4
 """An answer that takes long is asked for more seldom: it takes at most a fifth of the time."""
+_TURN_SECONDS = 0.3
+"""How long what asks all drivers waits for the other answers of a page: it is much work, and would slow them down."""
 _MAY_CHANGE = (404, 503)
 """What is watched all the same: a job that isn't there yet, a driver that doesn't answer."""
 _ALIVE_SECONDS = 15.0
@@ -53,11 +55,15 @@ class Watches:
     Args:
         ask: Asks REST in the name of the home's owner; who may see what is checked before.
         interval: Seconds between two questions for the same thing.
+        asks_all: Whether the answer to a target is made of those of all drivers.
     """
 
-    def __init__(self, ask: Ask, interval: float = INTERVAL_SECONDS) -> None:
+    def __init__(
+        self, ask: Ask, interval: float = INTERVAL_SECONDS, asks_all: Callable[[str], bool] = lambda _target: False
+    ) -> None:
         self._ask = ask
         self._interval = interval
+        self._asks_all = asks_all
         self._watched: dict[str, _Watched] = {}
         self._streams: Counter[bool] = Counter()
 
@@ -111,7 +117,15 @@ class Watches:
             finally:
                 changed.set()
 
-        asking = [asyncio.get_running_loop().create_task(begin(target)) for target in targets]
+        async def begin_after(others: Collection[asyncio.Task[None]], target: str) -> None:
+            if others:
+                await asyncio.wait(others, timeout=_TURN_SECONDS)
+            await begin(target)
+
+        loop, wanted = asyncio.get_running_loop(), list(targets)
+        asking = [loop.create_task(begin(target)) for target in wanted if not self._asks_all(target)]
+        others = tuple(asking)
+        asking += [loop.create_task(begin_after(others, target)) for target in wanted if self._asks_all(target)]
         try:
             yield b"retry: 1000\n\n"
             while is_allowed() and not any(_has_failed(one) for one in asking):
