@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
     """Return a line of text as lines that fit a terminal, broken between words.
@@ -26,3 +31,15 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
             lines.append(indent + word)
             room = width - len(indent) - cells
     return lines
+
+
+def folded(text: str, style: str = "") -> Text:
+    """Return a text of which nothing is cut off where a live region is narrow: it goes on in the next line.
+
+    Args:
+        text: One line or several.
+        style: Rich's.
+    """
+    from rich.text import Text
+
+    return Text(text, style=style, overflow="fold", no_wrap=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 from pystate.common.errors import PystateError
 from pystate.core.metrics.rate_meter import RateMeter
@@ -14,6 +15,7 @@ from pystate_cli.sampling.run_sample import RunSample
 
 _INTERVAL_SECONDS = 0.5
 _CHECKPOINTS_EVERY = 2
+_FIGURES = ("epoch", "records_in", "records_out", "watermark", "watermark_task")
 
 
 class JobSampler(threading.Thread):
@@ -54,6 +56,15 @@ class JobSampler(threading.Thread):
                 under_way = progress.epoch_running is not None
                 self._rate_in.add(moment, progress.records_in, under_way=under_way)
                 self._rate_out.add(moment, progress.records_out, under_way=under_way)
+                progress = _with_last_figures(progress, self.latest)
                 self.latest = RunSample(self._job_id, progress, self._rate_in.rate, self._rate_out.rate, statistics)
             if self._stopped.wait(_INTERVAL_SECONDS):
                 return
+
+
+def _with_last_figures(progress: JobProgress, before: RunSample | None) -> JobProgress:
+    """Return the progress of a job that has ended with what its driver, which is gone, said last."""
+    if before is None or not progress.state.is_terminal:
+        return progress
+    missing = (name for name in _FIGURES if getattr(progress, name) is None)
+    return replace(progress, **{name: getattr(before.progress, name) for name in missing})

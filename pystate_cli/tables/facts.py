@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from pystate_cli.console.word_wrap import folded
+
 if TYPE_CHECKING:
     from rich.text import Text
 
 _GAP = 3
 
 
-def flowing(facts: Iterable[Text], width: int) -> list[Text]:
-    """Lay out facts next to each other while there is room, then on the next line."""
-    from rich.text import Text
+def flowing(facts: Iterable[Text], width: int, gap: int = _GAP) -> list[Text]:
+    """Lay out facts next to each other while there is room, then on the next line.
 
-    lines = [Text()]
+    Args:
+        facts: The facts.
+        width: Columns of the terminal.
+        gap: How many of them are left free between two facts.
+    """
+    lines = [folded("")]
     for fact in facts:
-        gap = _GAP if lines[-1].cell_len else 0
-        if gap and lines[-1].cell_len + gap + fact.cell_len > width:
-            lines.append(Text())
-            gap = 0
-        lines[-1].append(" " * gap)
+        if lines[-1].cell_len and lines[-1].cell_len + gap + fact.cell_len > width:
+            lines.append(folded(""))
+        lines[-1].append(" " * (gap if lines[-1].cell_len else 0))
         lines[-1].append_text(fact)
     return lines
 

@@ -11,12 +11,15 @@ from pystate.common.program_finding import ProgramFinding
 from pystate.common.text.figures import format_millis
 from pystate_cli.console.formats import printable
 from pystate_cli.console.live_region import drawn_lines
+from pystate_cli.console.word_wrap import folded
 from pystate_cli.sampling.run_sample import RunSample
+from pystate_cli.tables.facts import flowing
 from pystate_cli.views.program_report import in_order, plain_lines, view
 from pystate_cli.views.run_view import run_view
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
 _LEAST_OUTPUT = 3
 _MOST_FINDINGS = 5
@@ -87,30 +90,42 @@ def dev_view(
 
     now = int(time.time() * 1000) if now is None else now
     line = "─" if unicode else "-"
-    head = Text(f"dev {printable(news.program)}", style="bold")
+    head = [Text(f"dev {printable(news.program)}", style="bold")]
     if news.version:
-        head.append(f"  version {news.version}", style="not bold")
+        head.append(Text(f"version {news.version}"))
     if news.saved is not None:
-        head.append(f"  saved {format_millis(max(0, now - int(news.saved * 1000)))} ago", style="dim not bold")
+        head.append(Text(f"saved {format_millis(max(0, now - int(news.saved * 1000)))} ago", style="dim"))
     if news.took is not None:
-        head.append(f"  ran after {news.took:.1f} s ({news.parts})", style="dim not bold")
-    parts: list[RenderableType] = [head]
+        head.append(Text(f"ran after {news.took:.1f} s ({news.parts})", style="dim"))
+    parts: list[RenderableType] = [*flowing(head, width, gap=2)]
     if news.doing:
-        parts.append(Text(news.doing, style="cyan"))
+        parts.append(folded(news.doing, "cyan"))
     if sample is not None:
         parts.append(run_view(sample, width, unicode=unicode, now=now))
-    parts += [Text(printable(sentence), style="dim") for sentence in news.told[-_LAST_TOLD:]]
+    parts += [folded(printable(sentence), "dim") for sentence in news.told[-_LAST_TOLD:]]
     findings = in_order(news.findings)
     if findings or news.failure:
         parts.append(Rule(style="dim", characters=line))
     parts += [view(finding, width) for finding in findings[:_MOST_FINDINGS]]
     if len(findings) > _MOST_FINDINGS:
-        parts.append(
-            Text(f"and {len(findings) - _MOST_FINDINGS} more: pystate check {printable(news.program)}", style="dim")
-        )
-    parts += [Text(text, style="red") for text in news.failure]
+        more = f"and {len(findings) - _MOST_FINDINGS} more: pystate check {printable(news.program)}"
+        parts.append(folded(more, "dim"))
+    parts += [folded(text, "red") for text in news.failure]
     parts.append(Rule("output", style="dim", characters=line, align="left"))
     room = max(_LEAST_OUTPUT, height - drawn_lines(parts, width) - 1)
-    parts += [Text(text) for text in output[-room:]]
+    parts += _last_rows(output, width, room)
     parts.append(Text("(q or Ctrl-C ends it)", style="dim"))
     return Group(*parts)
+
+
+def _last_rows(output: Sequence[str], width: int, rows: int) -> list[Text]:
+    """Return the last rows that a terminal of that width needs for lines of output."""
+    from rich.cells import chop_cells
+    from rich.text import Text
+
+    found: list[str] = []
+    for line in reversed(output):
+        if len(found) >= rows:
+            break
+        found = [*(chop_cells(line.expandtabs(), width) or [""]), *found]
+    return [Text(row) for row in found[-rows:]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.program_finding import ProgramFinding, Severity
 from pystate_cli.console.formats import printable
-from pystate_cli.console.word_wrap import wrapped
+from pystate_cli.console.word_wrap import folded, wrapped
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -36,18 +36,16 @@ def plain_lines(finding: ProgramFinding) -> Iterator[str]:
 def view(finding: ProgramFinding, width: int) -> RenderableType:
     """Return a finding for a terminal of that width."""
     from rich.console import Group
-    from rich.text import Text
 
     head = f"{finding.severity.value}:"
     first, *rest = wrapped(f"{head} {printable(finding.message)}", width, _INDENT)
-    lines = [Text(head, style=_STYLES[finding.severity]).append(first.removeprefix(head), style="not bold default")]
-    lines += [Text(line) for line in rest]
+    lines = [folded(head, _STYLES[finding.severity]).append(first.removeprefix(head), style="not bold default")]
+    lines += [folded(line) for line in rest]
     places = [] if finding.file is None else [f"{_short(finding.file)}, line {finding.line}"]
     for label, text in (("at", ", ".join([*([finding.where] if finding.where else []), *places])), ("try", finding.hint)):
         if text:
-            lines += [
-                Text(line, style="dim") for line in wrapped(f"{_INDENT}{label}: {printable(text)}", width, _INDENT * 2)
-            ]
+            told = f"{_INDENT}{label}: {printable(text)}"
+            lines += [folded(line, "dim") for line in wrapped(told, width, _INDENT * 2)]
     return Group(*lines)
 
 

@@ -8,6 +8,7 @@ from pystate.common.text.figures import UNKNOWN, format_count, format_millis, fo
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.own_job_messages import RestoreProgress
 from pystate_cli.console.formats import known_epoch, printable
+from pystate_cli.console.word_wrap import folded, wrapped
 from pystate_cli.sampling.run_sample import RunSample
 from pystate_cli.tables.facts import flowing
 from pystate_cli.views.job_list import STATE_STYLES
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _CHECKPOINTS = 3
 _BAR_WIDTH = 24
+_INDENT = "  "
 
 
 def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = None) -> RenderableType:
@@ -29,20 +31,21 @@ def run_view(sample: RunSample, width: int, *, unicode: bool, now: int | None = 
 
     now = current_time_ms() if now is None else now
     state = sample.progress.state.value
-    title = Text(printable(sample.progress.name), style="bold")
-    title.append(f"  {sample.job_id}", style="dim not bold")
+    title = [Text(printable(sample.progress.name), style="bold"), Text(sample.job_id, style="dim")]
     facts = [
         Text(f"● {state}" if unicode else state, style=STATE_STYLES.get(state, "dim")),
         *(Text(fact) for fact in _facts(sample, now)),
     ]
-    parts: list[RenderableType] = [Rule(style="dim", characters="─" if unicode else "-"), title, *flowing(facts, width)]
+    parts: list[RenderableType] = [Rule(style="dim", characters="─" if unicode else "-")]
+    parts += [*flowing(title, width, gap=2), *flowing(facts, width)]
     restore = sample.progress.restore
     if restore:
         parts.append(_restore_bar(restore, unicode=unicode))
     statistics = sample.statistics
     rows = [] if statistics is None else [CheckpointRow.of(entry) for entry in statistics.history[:_CHECKPOINTS]]
     if statistics is not None:
-        parts.append(Text(f"{'checkpoints: ' if rows else ''}{summary_line(statistics.counts)}"))
+        summary = f"{'checkpoints: ' if rows else ''}{summary_line(statistics.counts)}"
+        parts += [folded(line) for line in wrapped(summary, width, _INDENT)]
     if rows:
         parts.append(CHECKPOINTS.table(rows, width, unicode=unicode, now=now))
     return Group(*parts)
@@ -64,7 +67,7 @@ def _facts(sample: RunSample, now: int) -> list[str]:
     progress = sample.progress
     epoch = known_epoch(progress.epoch)
     facts = [
-        f"uptime {format_millis(now - progress.start_time)}",
+        f"uptime {format_millis((progress.end_time if progress.state.is_terminal else now) - progress.start_time)}",
         f"epoch {UNKNOWN if epoch is None else epoch}",
         f"in {_rate(sample.rate_in)} rows/s",
         f"out {_rate(sample.rate_out)} rows/s",

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from pystate.common.errors import PystateError
 from pystate.common.program_finding import ProgramFinding, Severity
+from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
+from pystate_cli.console.live_region import LiveRegion
 from pystate_cli.sampling.run_sample import RunSample
 from pystate_cli.views.dev_view import DevNews, dev_view, news_lines
 from tests.cli.views.test_run_view import progress
+from tests.cli.views.test_views import STATISTICS
+from tests.rest_messages import message
 
 NOW = 1_700_000_000_000
 
@@ -59,6 +64,41 @@ def test_the_output_gets_the_lines_that_are_left():
     lines = shown(many, output, height=12)
     assert [line for line in lines if line.startswith("line ")] == ["line 97", "line 98", "line 99"]
     assert "and 3 more: pystate check job.py" in lines
+
+
+LONG = "The savepoint of the session before does not fit the new code, and nothing can be told of why that is so."
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_cuts_no_sentence(width):
+    news = DevNews(
+        "a_program_with_a_long_name.py",
+        version=12,
+        doing=LONG,
+        saved=NOW / 1000 - 5,
+        took=2.44,
+        parts="savepoint 0.2 s, check 0.4 s, stop 0.3 s, start 1.5 s",
+        findings=(ProgramFinding.of(PystateError(LONG, where="/a/long/folder/and/another/one/job.py", hint=LONG), "state"),),
+        failure=(LONG,),
+        told=(LONG,),
+    )
+    statistics = message(CheckpointingStatistics, STATISTICS)
+    sample = RunSample("a" * 32, progress(), 120.0, 60.0, statistics)
+    stream = io.StringIO()
+    screen = Console(file=stream, width=width, height=200, force_terminal=True, color_system=None)
+    region = LiveRegion(stream, screen, keep=True)
+    printed = "0123456789" * 9
+    region.draw(dev_view(news, sample, (printed,), width, 200, unicode=True, now=NOW))
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in stream.getvalue()
+    words = " ".join(" ".join(lines).split())
+    assert words.count(LONG) == 5
+    assert "ran after 2.4 s (savepoint 0.2 s, check 0.4 s, stop 0.3 s, start 1.5 s)" in words
+    assert "9 triggered: 7 completed, 1 in progress, 1 failed, restored 1 time" in words
+    assert "a" * 32 in words
+    assert printed in "".join(lines)
+    assert lines[-1] == "(q or Ctrl-C ends it)"
 
 
 def test_a_pipe_gets_each_thing_once():
