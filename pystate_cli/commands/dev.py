@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pystate_cli.client.rest_client import RestClient
     from pystate_cli.dev.dev_folder import DevFolder
     from pystate_cli.dev.dev_job import DevJob
+    from pystate_cli.dev.left_jobs import LeftJob
     from pystate_cli.programs.given_program import GivenProgram
 
 _FLAGS = PROGRAM_FLAGS | {"--keep", "--from-start", "--no-screen"}
@@ -165,10 +166,11 @@ def _run(
         configuration.origins(),
         allow_non_restored_state=allow_non_restored_state,
     )
-    with _job_manager(session, job_manager, configuration, keep=keep) as client, ExitStack() as stack:
+    with _job_manager(session, job_manager, configuration, folder, keep=keep) as client, ExitStack() as stack:
         savepoints = savepoint_dir or folder.savepoints.as_uri()
         earlier = [] if savepoint_dir else folder.earlier_savepoints()
-        job = DevJob(client, submitted, savepoints, earlier, program.starting)
+        left = _left_job(session, program, folder, client, job_manager)
+        job = DevJob(client, submitted, savepoints, earlier, program.starting, None if left is None else left.job_id)
         stack.callback(_end, session, job, program, keep=keep)
         shown: FullScreen | LineScreen
         if screen:
@@ -187,7 +189,38 @@ def _run(
             shown,
             from_start=from_start,
             allow_non_restored_state=allow_non_restored_state,
+            left=left,
         ).run()
+
+
+def _left_job(
+    session: Session, program: GivenProgram, folder: DevFolder, client: RestClient, job_manager: str | None
+) -> LeftJob | None:
+    """Return the job that this session goes on with: one that a killed session has left; name others that go on."""
+    from pystate.common.configuration.service_options import ClientOptions
+    from pystate_cli.client.job_manager import find_job_manager
+    from pystate_cli.dev.left_jobs import left_jobs
+
+    timeout = program.configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000
+
+    def connect(address: str | None) -> RestClient:
+        same = address == job_manager
+        return client if same else find_job_manager(session.home, address, timeout, program.configuration)
+
+    left = left_jobs(folder.left_sessions(), connect)
+    killed = [one for one in left if not one.session.kept and one.session.job_manager == job_manager]
+    taken = killed[-1] if killed and program.starting is None else None
+    for job in left:
+        if job.session.kept:
+            session.console.info(f"Job {job.job_id}, which an earlier session was told to keep, still runs.")
+        elif job is taken:
+            folder.take_over(job.session)
+            session.console.info(f"Job {job.job_id} still runs, and its session was killed: this one takes it over.")
+            continue
+        else:
+            session.console.warning(f"Job {job.job_id} still runs, and its session was killed.")
+        session.console.info(f"To end it: {job.cancel_command}")
+    return taken
 
 
 def _be_quick_and_forgetful(configuration: Configuration, folder: DevFolder) -> None:
@@ -210,9 +243,15 @@ def _be_quick_and_forgetful(configuration: Configuration, folder: DevFolder) -> 
 
 
 @contextmanager
-def _job_manager(session: Session, address: str | None, configuration: Configuration, *, keep: bool) -> Iterator[RestClient]:
-    """Yield a client of the job manager; one that was started for this ends with it, unless it has other jobs."""
+def _job_manager(
+    session: Session, address: str | None, configuration: Configuration, folder: DevFolder, *, keep: bool
+) -> Iterator[RestClient]:
+    """Yield a client of the job manager.
+
+    One that was started for this session, or for one that was killed, ends with it unless it has other jobs.
+    """
     from pystate.common.configuration.service_options import ClientOptions, RestOptions
+    from pystate.common.files.job_manager_entry import read_job_manager
     from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager, own_job_manager, stop_job_manager
     from pystate_cli.client.rest_client import NoJobManagerError
 
@@ -228,6 +267,10 @@ def _job_manager(session: Session, address: str | None, configuration: Configura
             ensure_job_manager(session.home, host, port, timeout, configuration=configuration, warn=warn),
             True,
         )
+    instance = (read_job_manager(session.home) or {}).get("instance") if address is None else None
+    killed = [one for one in folder.left_sessions() if not one.kept]
+    ours = ours or (instance is not None and any(one.started == instance for one in killed))
+    folder.note(address, instance if ours else None)
     try:
         yield client
     finally:

@@ -26,7 +26,7 @@ class CodeVersion:
     """A program as it was at one save.
 
     Attributes:
-        number: From 1.
+        number: From 1; 0 for what the job of another session runs.
         folder: Where its copy is.
         extra: The copies of what -pyfs names.
         job_file: The program's file in there.
@@ -40,6 +40,11 @@ class CodeVersion:
     job_file: Path
     files: set[Path] = field(default_factory=set)
     used: frozenset[Path] | None = None
+
+    @property
+    def title(self) -> str:
+        """What a person calls it."""
+        return f"version {self.number}" if self.number else "the code it was started with"
 
     @property
     def digest(self) -> str:

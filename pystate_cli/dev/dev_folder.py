@@ -1,16 +1,42 @@
-"""The files of a session of `pystate dev`: copies of the code, checkpoints, and savepoints, which alone outlive it."""
+"""The files of a session of `pystate dev`: copies of the code and checkpoints, and savepoints, which outlive it.
+
+A session that is killed leaves its folder, and one that was told to keep its job does, too: the job runs from there.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from pystate.common.files.folders import make_private_folder
-from pystate.common.files.home import PystateHome
-from pystate.runtime.job_folder.held_folders import HeldFolder, remove_left_folders
+from pystate.common.files.home import PystateHome, read_json, write_json
+from pystate.runtime.job_folder.held_folders import HeldFolder, left_folders, remove_folder
 
 _RUN, _KEPT = "run-", "kept-"
+_NOTE = "session.json"
+_LEFT_FOLDERS = 3
+"""How many folders of ended sessions stay although no job refers to them: their checkpoints can be started from."""
+
+
+@dataclass(frozen=True)
+class LeftSession:
+    """A session that has ended, and whose folder is still there.
+
+    Attributes:
+        folder: Its folder.
+        kept: Whether it was told to leave its job running; otherwise it was killed.
+        job_manager: The value of its -m; None for the job manager of the home.
+        started: The instance of the home's job manager that it started; None if that was there before.
+    """
+
+    folder: Path
+    kept: bool
+    job_manager: str | None = None
+    started: str | None = None
 
 
 class DevFolder:
@@ -27,8 +53,8 @@ class DevFolder:
         base = home.dev / f"{program.stem}-{name}"
         self._base = base
         make_private_folder(base)
-        remove_left_folders(base, f"{_RUN}*")
         self._session = HeldFolder(base, _KEPT if keep else _RUN)
+        self._taken_over: Path | None = None
         self.savepoints = base / "savepoints"
 
     @property
@@ -47,9 +73,45 @@ class DevFolder:
             return []
         return [path.as_uri() for path in sorted(self.savepoints.iterdir(), key=lambda path: path.stat().st_mtime)]
 
+    def note(self, job_manager: str | None, started: str | None) -> None:
+        """Write down for later sessions which job manager has the session's job.
+
+        Args:
+            job_manager: The value of -m; None for the job manager of the home.
+            started: The instance of the home's job manager, if the session has started it.
+        """
+        write_json(self._session.path / _NOTE, {"job_manager": job_manager, "started": started})
+
+    def left_sessions(self) -> list[LeftSession]:
+        """Return the sessions of the program that have ended and left their folders, oldest first."""
+        return [_left_session(folder) for folder in left_folders(self._base)]
+
+    def take_over(self, left: LeftSession) -> None:
+        """Delete the folder of another session with that of this one: its job is that of this session now."""
+        self._taken_over = left.folder
+
     def close(self, *, keep: bool) -> None:
         """Delete what is of this session alone, unless its job goes on."""
-        if not keep:
+        if keep:
+            self._session.leave()
+        else:
+            if self._taken_over is not None:
+                remove_folder(self._taken_over)
             self._session.remove()
             if not self.savepoints.is_dir() and not any(self._base.iterdir()):
                 shutil.rmtree(self._base, ignore_errors=True)
+
+
+def surplus(unused: Iterable[LeftSession]) -> list[LeftSession]:
+    """Return which sessions' folders are deleted, of those that no job refers to, oldest first."""
+    return list(unused)[:-_LEFT_FOLDERS]
+
+
+def _left_session(folder: Path) -> LeftSession:
+    kept = folder.name.startswith(_KEPT)
+    note = None
+    with contextlib.suppress(ValueError, OSError):
+        note = read_json(folder / _NOTE)
+    if note is None:  # it ended before it had a job, or an older version has made the folder
+        return LeftSession(folder, kept)
+    return LeftSession(folder, kept, note["job_manager"], note["started"])

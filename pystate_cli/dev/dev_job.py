@@ -85,6 +85,7 @@ class DevJob:
         savepoints: The folder for savepoints.
         earlier: Savepoints of earlier sessions in there, oldest first.
         snapshot: What the first job starts from; None for nothing.
+        job_id: A job that runs already; None if the first one is yet to be started.
         is_there: Whether a job can start from a path.
 
     Attributes:
@@ -100,6 +101,7 @@ class DevJob:
         savepoints: str,
         earlier: list[str],
         snapshot: str | None,
+        job_id: str | None = None,
         is_there: Callable[[str], bool] = is_snapshot,
     ) -> None:
         self._client = client
@@ -110,7 +112,7 @@ class DevJob:
         self._format = _NATIVE
         self._keeper: tuple[str, str | None] | None = None  # the job, and the id of who has asked to keep it
         self._reserved_at = 0.0
-        self.job_id: str | None = None
+        self.job_id = job_id
         self.snapshot = snapshot
         self.savepoint_taken: str | None = None
 

@@ -16,6 +16,7 @@ from pystate_cli.dev.code_versions import CodeVersion, CodeVersions
 from pystate_cli.dev.decisions import Situation, Step, decide
 from pystate_cli.dev.dev_job import DevJob, Waiting, with_copies
 from pystate_cli.dev.file_watch import FileWatch
+from pystate_cli.dev.left_jobs import LeftJob
 from pystate_cli.programs.given_program import GivenProgram, check_program
 from pystate_cli.views.dev_view import DevNews
 
@@ -43,8 +44,8 @@ class Screen(Protocol):
     def show(self, news: DevNews) -> None:
         """Show what has changed."""
 
-    def followed(self, job_id: str) -> None:
-        """Follow the output and the figures of this job from now on."""
+    def followed(self, job_id: str, *, from_now: bool = False) -> None:
+        """Follow the figures of this job, and its output from its beginning or from now on."""
 
     def wait(self, seconds: float) -> bool:
         """Wait, and return whether somebody wants to end the session."""
@@ -63,6 +64,7 @@ class DevLoop:
         screen: Shows what happens.
         from_start: Whether a job that has finished starts anew at the next save.
         allow_non_restored_state: Whether new code may leave state behind.
+        left: The job of a session that was killed, which this one goes on with.
         clock: Returns seconds of a monotonic clock.
     """
 
@@ -78,6 +80,7 @@ class DevLoop:
         *,
         from_start: bool = False,
         allow_non_restored_state: bool = False,
+        left: LeftJob | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._program = program
@@ -91,7 +94,8 @@ class DevLoop:
         self._from_start = from_start
         self._allow_non_restored_state = allow_non_restored_state
         self._clock = clock
-        self._running: CodeVersion | None = None
+        self._running = None if left is None else left.version
+        self._left = left
         self._submitted: CodeVersion | None = None
         self._told_state: JobStatus | None = None
         self._next_look = 0.0
@@ -99,6 +103,8 @@ class DevLoop:
 
     def run(self) -> None:
         """Run until somebody wants to end the session."""
+        if self._left is not None:
+            self._screen.followed(self._left.job_id, from_now=True)
         work: Waiting | None = self._taken()
         try:
             while True:
@@ -187,7 +193,7 @@ class DevLoop:
             return True
         self._show_error(failure)
         if decision.step is Step.REPLACE and self._running is not None:
-            self._tell(f"Version {version.number} does not run. Going back to version {self._running.number}.")
+            self._tell(f"Version {version.number} does not run. Going back to {self._running.title}.")
             failure = yield from self._started(self._running, snapshot)
             if failure is not None:
                 self._show_error(failure)
@@ -195,7 +201,7 @@ class DevLoop:
         return False
 
     def _started(self, version: CodeVersion, snapshot: str | None) -> Generator[None, None, PystateError | None]:
-        self._say(f"starting version {version.number}")
+        self._say(f"starting {version.title}")
         self._submitted = version
         self._job.start(version, snapshot)
         assert self._job.job_id is not None  # noqa: S101 - it was started
@@ -251,6 +257,9 @@ class DevLoop:
         if now < self._next_look:
             return
         self._next_look = now + _LOOK_SECONDS
+        if self._watch.deleted():
+            self._tell(f"{self._program.path} is gone: put it back, and the session goes on with it.")
+            self._say_what_goes_on()
         state = self._job.state()
         if state is JobStatus.RUNNING:
             self._job.keep_driver_warm(self._parallelism)
@@ -276,7 +285,7 @@ class DevLoop:
     def _say_what_goes_on(self) -> None:
         state = self._job.state()
         if state is not None and not state.is_terminal and self._running is not None:
-            self._tell(f"The job goes on with version {self._running.number}.")
+            self._tell(f"The job goes on with {self._running.title}.")
             self._say("")
         else:
             self._tell("No job runs.")

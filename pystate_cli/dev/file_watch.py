@@ -11,6 +11,9 @@ from pathlib import Path
 _SETTLES_SECONDS = 0.1
 """How long nothing may change: editors write in several steps, and save several files at once."""
 
+_GONE_SECONDS = 1.0
+"""After how long a program's file has been deleted, and isn't being replaced."""
+
 _PYTHON = ".py"
 
 _State = dict[str, tuple[int, int, int]]
@@ -33,6 +36,7 @@ class FileWatch:
         self._others: frozenset[Path] = frozenset()
         self._taken = self._look()
         self._seen, self._since = self._taken, clock()
+        self._told_gone = False
 
     def watch(self, others: Iterable[Path]) -> None:
         """Watch these files and folders, too; what they are now counts as taken."""
@@ -55,6 +59,16 @@ class FileWatch:
         if now == self._taken or str(self._program) not in now or moment - self._since < _SETTLES_SECONDS:
             return False
         self._taken = now
+        return True
+
+    def deleted(self) -> bool:
+        """Return whether the program's file is found to be deleted, once each time; `saved` looks."""
+        if str(self._program) in self._seen:
+            self._told_gone = False
+            return False
+        if self._told_gone or self._clock() - self._since < _GONE_SECONDS:
+            return False
+        self._told_gone = True
         return True
 
     def _look(self) -> _State:

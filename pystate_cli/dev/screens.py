@@ -34,10 +34,10 @@ class FollowedOutput:
         self._followed: list[tuple[JobOutput, int]] = []
         self._next = 0.0
 
-    def follow(self, job_id: str) -> None:
-        """Read this job's output from now on, too."""
-        lost = JobOutput(self._client, job_id, "stdout", lost=lambda count: self._console.warning(lost_sentence(count)))
-        self._followed.append((lost, 0))
+    def follow(self, job_id: str, *, from_now: bool = False) -> None:
+        """Read this job's output, too, from its beginning or from now on."""
+        output = JobOutput(self._client, job_id, "stdout", lost=lambda count: self._console.warning(lost_sentence(count)))
+        self._followed.append((output, output.offset_of_last(0) if from_now else 0))
 
     def read(self) -> bytes:
         """Return what has been printed since the last time."""
@@ -79,10 +79,11 @@ class LineScreen:
             self._console.info(line)
         self._news = news
 
-    def followed(self, job_id: str) -> None:
-        """Print what this job prints from now on."""
-        self._console.info(f"Job has been submitted with JobID {job_id}")
-        self._output.follow(job_id)
+    def followed(self, job_id: str, *, from_now: bool = False) -> None:
+        """Print what this job prints."""
+        if not from_now:
+            self._console.info(f"Job has been submitted with JobID {job_id}")
+        self._output.follow(job_id, from_now=from_now)
 
     def wait(self, seconds: float) -> bool:
         """Wait; the session ends by a signal."""
@@ -120,12 +121,12 @@ class FullScreen:
         """Take over what has changed, and draw it at once."""
         self._news, self._next = news, 0.0
 
-    def followed(self, job_id: str) -> None:
-        """Show the figures and the output of this job from now on."""
+    def followed(self, job_id: str, *, from_now: bool = False) -> None:
+        """Show the figures and the output of this job."""
         self.close()
         self._sampler = JobSampler(self._client.another(), job_id)
         self._sampler.start()
-        self._output.follow(job_id)
+        self._output.follow(job_id, from_now=from_now)
 
     def close(self) -> None:
         """Take no more figures."""

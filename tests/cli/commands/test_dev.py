@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from pystate.common.files.home import PystateHome, read_json
+from pystate_cli.dev.code_versions import CodeVersions
+from pystate_cli.dev.dev_folder import DevFolder
 from pystate_cli.programs import program_process
+from tests.core.snapshot.snapshots import write_savepoint
 from tests.waiting import ends, wait_until
 
 
@@ -54,6 +57,10 @@ def jobs(manager):
 
 def has_job(manager, state):
     return lambda: [manager.state(job) for job in jobs(manager)][-1:] == [state]
+
+
+def has_jobs(manager, *states):
+    return lambda: sorted(manager.state(job) for job in jobs(manager)) == [*states]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -110,3 +117,40 @@ def test_a_program_that_is_not_there_is_refused(pystate):
     code, _, err = pystate("dev", "none.py")
     assert code == 2
     assert "The job file does not exist: none.py" in err
+
+
+def killed_session(manager):
+    """Return the job that a session was killed over, and the folder that it runs from."""
+    folder = DevFolder(manager.home, manager.job_file, keep=False)
+    folder.note(None, None)
+    version = CodeVersions(manager.job_file, folder.code).take([])
+    job = manager.submit("--name", "left", job_file=str(version.job_file))
+    manager.wait_for(job, "RUNNING")
+    folder.close(keep=True)  # as the kernel does
+    return job, folder.code.parent
+
+
+def test_a_job_whose_session_was_killed_is_taken_over(dev, manager):
+    left, folder = killed_session(manager)
+    code, _, err = dev(manager.job_file, until=has_jobs(manager, "FINISHED", "RUNNING"))
+    assert code == 0
+    assert f"Job {left} still runs, and its session was killed: this one takes it over." in err
+    assert manager.state(left) == "FINISHED", "it was stopped with a savepoint"
+    (new,) = (job for job in jobs(manager) if job != left)
+    assert read_json(manager.home.job(new).submission)["savepoint_path"] is not None
+    assert not folder.exists()
+
+
+def test_a_job_that_was_to_be_kept_is_named_and_left_alone(dev, manager):
+    kept = dev("--keep", manager.job_file, until=has_job(manager, "RUNNING")).out.strip()
+    _, _, err = dev(manager.job_file, until=has_jobs(manager, "RUNNING", "RUNNING"))
+    assert f"Job {kept}, which an earlier session was told to keep, still runs.\nTo end it: pystate cancel {kept}\n" in err
+    assert manager.state(kept) == "RUNNING"
+
+
+def test_a_job_whose_session_was_killed_is_named_where_another_state_is_asked_for(dev, manager, tmp_path):
+    left, _ = killed_session(manager)
+    savepoint = write_savepoint(tmp_path / "savepoints").uri
+    _, _, err = dev("-s", savepoint, manager.job_file, until=has_jobs(manager, "RUNNING", "RUNNING"))
+    assert f"Job {left} still runs, and its session was killed.\nTo end it: pystate cancel {left}\n" in err
+    assert manager.state(left) == "RUNNING"

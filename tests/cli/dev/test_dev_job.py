@@ -42,7 +42,7 @@ def job_of(manager, tmp_path, gone):
     def job_of(*arguments: str, configuration: dict[str, str] | None = None) -> DevJob:
         client = find_job_manager(manager.home, None, LONGEST_S)
         program = JobProgram(list(arguments), 2, configuration or {}, {})
-        return DevJob(client, program, str(tmp_path / "sp"), [], None, lambda path: path not in gone)
+        return DevJob(client, program, str(tmp_path / "sp"), [], None, is_there=lambda path: path not in gone)
 
     return job_of
 

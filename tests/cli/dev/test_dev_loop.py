@@ -157,7 +157,7 @@ class Session:
         self.lines += news_lines(self.news, news)
         self.news = news
 
-    def followed(self, job_id: str) -> None:
+    def followed(self, job_id: str, *, from_now: bool = False) -> None:
         pass
 
     def wait(self, seconds: float) -> bool:
@@ -296,3 +296,45 @@ def test_a_save_during_the_work_for_another_one_comes_next(session):
 def test_a_program_that_vanishes_for_a_moment_is_no_save(session):
     done = session.run(session.program.unlink, session.save("first"))
     assert done == ["start 1 from None"]
+
+
+def test_a_program_that_is_deleted_is_told_of_once_and_the_job_goes_on(session):
+    done = session.run(session.program.unlink, session.save("1", "other.py"), session.save("second"))
+    assert session.lines.count(f"{session.program} is gone: put it back, and the session goes on with it.") == 1
+    assert session.lines[1:3][-1] == "The job goes on with version 1."
+    assert done == ["start 1 from None", "savepoint s1", "stop s2", "start 2 from s2"]
+
+
+class Left:
+    """The job of a session that was killed."""
+
+    job_id = "job-left"
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        job_file = folder / "job.py"
+        job_file.write_text("left")
+        self.version = CodeVersion(0, folder, [], job_file)
+
+
+def test_a_job_that_was_left_behind_is_replaced_from_its_state(tmp_path):
+    session = Session(tmp_path, left=Left(tmp_path / "left"))
+    session.job.now = RUNNING
+    assert session.run() == ["savepoint s1", "stop s2", "start 1 from s2"]
+    assert session.job.code == "first"
+
+
+def test_a_job_that_was_left_behind_goes_on_where_the_program_does_not_fit_it(tmp_path):
+    session = Session(tmp_path, left=Left(tmp_path / "left"))
+    session.job.now = RUNNING
+    session.program.write_text("wrong")
+    assert session.run() == ["savepoint s1"]
+    assert session.lines[-1] == "The job goes on with the code it was started with."
+
+
+def test_a_job_that_was_left_behind_is_gone_back_to(tmp_path):
+    session = Session(tmp_path, left=Left(tmp_path / "left"))
+    session.job.now = RUNNING
+    session.program.write_text("cannot_start")
+    assert session.run()[-2:] == ["start 1 from s2", "start 0 from s2"]
+    assert session.job.code == "left"

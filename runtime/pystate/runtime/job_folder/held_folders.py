@@ -41,6 +41,10 @@ class HeldFolder:
     def remove(self) -> None:
         """Delete the folder with all that is in it."""
         remove_folder(self.path)
+        self.leave()
+
+    def leave(self) -> None:
+        """Hold the folder no longer, and leave it to whoever needs it."""
         os.close(self._descriptor)
 
 
@@ -73,6 +77,22 @@ def remove_left_folders(base: Path, pattern: str, now: float | None = None) -> l
                 remove_folder(folder)
                 removed.append(folder)
     return removed
+
+
+def left_folders(base: Path) -> list[Path]:
+    """Return the folders whose processes are gone, the oldest first.
+
+    One without a lock is being made, or is none of these folders.
+
+    Args:
+        base: Where they are.
+    """
+    found = []
+    for folder in base.iterdir():
+        with contextlib.suppress(OSError):
+            if (folder / _LOCK).exists() and not _is_held(folder):
+                found.append((folder.stat().st_mtime, folder))
+    return [folder for _, folder in sorted(found)]
 
 
 def _is_held(folder: Path) -> bool:
