@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator
-from types import CodeType
 from typing import Any, NoReturn
 
 from pystate.common.errors import StateError
 from pystate.common.time import current_time_ms
+from pystate.common.user_code.used_names import uses_name
 from pystate.core.api.timer_service import TimeDomain, TimerService
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.base.timer_schema import TIME_BYTES, TimerSchema, time_from_bytes
@@ -33,14 +32,7 @@ class _NobodyFires:
 
 def asks_for_timers(function: Any) -> bool:
     """Return whether a method of a function's class uses `timer_service`."""
-    bases = type(function).__mro__
-    methods = [one for base in bases if not base.__module__.startswith("pystate.") for one in vars(base).values()]
-    codes = (getattr(inspect.unwrap(one), "__code__", None) for one in methods if callable(one))
-    return any(_names(code) for code in codes if code is not None)
-
-
-def _names(code: CodeType) -> bool:
-    return _ASKS in code.co_names or any(_names(one) for one in code.co_consts if isinstance(one, CodeType))
+    return uses_name(function, _ASKS)
 
 
 class BootstrappedTimers:

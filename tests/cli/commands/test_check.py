@@ -420,3 +420,31 @@ def test_examples_have_no_errors(pystate):
     for name, word in (("alert_rules", "x"), ("access_log", ".")):
         code, out, err = pystate("check", REPOSITORY / "examples" / f"{name}.py", word)
         assert code == 0, out + err
+
+
+WAITING = """
+class Alarm(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_{domain}_time_timer(1)
+
+    def on_timer(self, timestamp, ctx):
+        yield timestamp
+
+rows = env.from_data_frame(env.spark.readStream.load()).uid("rows")
+rows.key_by(lambda row: "all", key_type=Types.STRING()).process(Alarm()).name("alarm").uid("alarm").print()
+"""
+
+
+def test_a_stream_without_watermarks_that_event_time_waits_for(found, written):
+    path = written(WAITING.format(domain="event"))
+    code, findings = found(path)
+    (told,) = (one for one in findings if one[0] == "warning")
+    assert code == 0
+    assert told[1:3] == ("graph", line_of(path, ".process(Alarm())"))
+    assert "'alarm' waits for the event time of all streams that it reads" in told[3]
+    assert told[3].endswith("its event-time timers never fire.")
+
+
+def test_processing_time_waits_for_no_stream(found, written):
+    _, findings = found(written(WAITING.format(domain="processing")))
+    assert [one for one in findings if one[0] == "warning"] == []

@@ -42,6 +42,7 @@ from pystate.runtime.driver.program.without_spark import without_spark
 from pystate.runtime.execution.restore import load_snapshot
 from pystate.runtime.job_folder.restart_strategies import restart_warnings
 from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
+from pystate.runtime.plan.missing_watermarks import missing_watermarks
 from pystate.runtime.plan.planner import JobPlanner
 
 _SPARK_FOLLOWS = "pystate info starts Spark where the program asks for it, and looks at all of the program"
@@ -103,6 +104,9 @@ class CheckExecutor(GraphExecutor):
             with self._finding("savepoint"):
                 self._look_at_savepoint(graph, uids, configuration, states)
             self._plan(graph, uids, configuration)
+            for one in missing_watermarks(graph):
+                error = JobGraphError(one.message, hint=one.hint)
+                self.findings.append(ProgramFinding.of(error, "graph", one.step.place, Severity.WARNING))
         for notice in [*graph.notices, *configuration.notices()]:
             self._warn("configuration", notice)
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.common.type_info import TypeInformation
+from pystate.common.user_code.used_names import uses_name
 from pystate.core.api.functions import AggregateFunction, Function, ReduceFunction, RuntimeContext
 from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.timer_service import TimerService
 from pystate.core.api.window.assigners import (
     CountSlidingWindowAssigner,
     CountTumblingWindowAssigner,
@@ -17,8 +19,10 @@ from pystate.core.api.window.assigners import (
 )
 from pystate.core.api.window.evictors import Evictor
 from pystate.core.api.window.triggers import (
+    ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,
+    EventTimeTrigger,
     NeverTrigger,
     ProcessingTimeTrigger,
     PurgingTrigger,
@@ -75,6 +79,13 @@ class WindowOperation(Function):
         """Whether processing time determines the elements of a result, so that replayed elements may give another one."""
         assigned = type(self.assigner) not in _TIMELESS_ASSIGNERS and not self.assigner.is_event_time()
         return assigned or isinstance(self._inner_trigger, (ProcessingTimeTrigger, ContinuousProcessingTimeTrigger))
+
+    @property
+    def by_watermarks(self) -> bool:
+        """Whether its windows end, or its trigger fires, by watermarks."""
+        trigger = self._inner_trigger
+        known = isinstance(trigger, (EventTimeTrigger, ContinuousEventTimeTrigger))
+        return self.assigner.is_event_time() or known or uses_name(trigger, TimerService.register_event_time_timer.__name__)
 
     @property
     def _inner_trigger(self) -> Trigger:

@@ -13,6 +13,7 @@ from pystate.runtime.execution.job_engine import JobEngine
 from pystate.runtime.execution.slots.resource_manager import ResourceManager
 from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
 from pystate.runtime.plan.job_plan import JobPlan, check_column_names
+from pystate.runtime.plan.missing_watermarks import missing_watermarks
 from pystate.runtime.plan.planner import JobPlanner
 from pystate.runtime.spark.applications.executor_check import modules_of_workers
 
@@ -44,6 +45,7 @@ def plan_job(
     parallelism = configuration.get(CoreOptions.DEFAULT_PARALLELISM)
     max_parallelism = configuration.get(PipelineOptions.MAX_PARALLELISM)
     uids = graph.assign_uids(auto=configuration.get(PipelineOptions.AUTO_GENERATE_UIDS))
+    waiting = [str(one) for one in missing_watermarks(graph)]  # of the program's own sources
     engine.adapt(graph, uids)
     sources = graph.spark_sources()
     types = engine.read_sources(sources)
@@ -53,7 +55,7 @@ def plan_job(
     most = max_parallelism if max_parallelism > 0 else None
     plan = JobPlanner(graph, uids, parallelism, most, object_reuse=reuse).plan(types)
     state_settings = StateSettings.of(configuration)
-    plan.warnings.extend(engine.notices())
+    plan.warnings.extend((*waiting, *engine.notices()))
     real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
     plan.warnings.extend(resources.notices(real_time=real_time))
     check_state_backend(state_settings.backend)
