@@ -6,7 +6,6 @@ limit is put into the plan of the DataFrame as the source option that the author
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,13 @@ from pystate.common.configuration.option_types import MemorySizeType
 from pystate.common.configuration.pystate_options import PystateOptions
 from pystate.connectors.spark_format import ReadUnit
 from pystate.runtime.engines.micro_batch.spark.stream_formats import (
-    RELATIONS,
     V1,
     format_name,
     format_of,
     node_name,
     relation_options,
 )
+from pystate.runtime.engines.micro_batch.spark.stream_plans import copied, frame_of, jvm, rewritten
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,57 +84,16 @@ class EpochBounds:
             return _with_option(relation, limit.option, str(bound.value))
 
         plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
-        bounded = _rewritten(plan, limited)
+        bounded = rewritten(plan, limited)
         if bounded.equals(plan):
             return frame, list(dict.fromkeys(notices))
-        return _frame_of(bounded, frame), list(dict.fromkeys(notices))
-
-
-def _rewritten(plan: Any, limited: Callable[[Any], Any]) -> Any:
-    """Return a plan with its streams replaced; their columns, and so all nodes above them, stay the same."""
-    if node_name(plan) in RELATIONS:
-        return limited(plan)
-    children = [plan.children().apply(index) for index in range(plan.children().length())]
-    if not any(child.isStreaming() for child in children):
-        return plan
-    jvm = _jvm()
-    new = jvm.java.util.ArrayList()
-    for child in children:
-        new.add(_rewritten(child, limited) if child.isStreaming() else child)
-    return plan.withNewChildren(jvm.scala.jdk.javaapi.CollectionConverters.asScala(new).toSeq())
+        return frame_of(bounded, frame.sparkSession), list(dict.fromkeys(notices))
 
 
 def _with_option(relation: Any, key: str, value: str) -> Any:
     if node_name(relation) == V1:
         source = relation.dataSource()
-        return _copy(relation, dataSource=_copy(source, options=source.options().updated(key, value)))
-    options = _jvm().java.util.HashMap(relation.extraOptions().asCaseSensitiveMap())
+        return copied(relation, dataSource=copied(source, options=source.options().updated(key, value)))
+    options = jvm().java.util.HashMap(relation.extraOptions().asCaseSensitiveMap())
     options.put(key, value)
-    return _copy(relation, extraOptions=_jvm().org.apache.spark.sql.util.CaseInsensitiveStringMap(options))
-
-
-def _copy(product: Any, **changes: Any) -> Any:
-    """Return a copy of a Scala case class with changed fields; further fields of other Spark versions are kept."""
-    from pyspark import SparkContext
-
-    count = int(product.productArity())
-    fields = SparkContext._gateway.new_array(_jvm().java.lang.Object, count)  # type: ignore[union-attr]  # noqa: SLF001
-    for index in range(count):
-        name = str(product.productElementName(index))
-        fields[index] = changes[name] if name in changes else product.productElement(index)
-    constructors = product.getClass().getConstructors()
-    return next(each for each in constructors if each.getParameterCount() == count).newInstance(fields)
-
-
-def _frame_of(plan: Any, like: DataFrame) -> DataFrame:
-    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
-
-    session = like.sparkSession
-    dataset = _jvm().org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)  # noqa: SLF001
-    return ClassicDataFrame(dataset, session)
-
-
-def _jvm() -> Any:
-    from pyspark import SparkContext
-
-    return SparkContext._jvm  # noqa: SLF001 - the only access to the plan
+    return copied(relation, extraOptions=jvm().org.apache.spark.sql.util.CaseInsensitiveStringMap(options))
