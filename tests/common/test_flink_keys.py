@@ -65,7 +65,7 @@ def test_a_program_may_set_them_too_and_its_job_tells_them():
     [
         ("state.backend.rocksdb.timer-service.factory", "HEAP", "ROCKSDB"),
         ("security.ssl.enabled", "true", "false"),
-        ("security.ssl.internal.enabled", "true", "false"),
+        ("pekko.ssl.enabled", "true", "false"),
         ("akka.ssl.enabled", "true", "false"),
         ("security.ssl.rest.authentication-enabled", "true", "false"),
         ("security.ssl.rest.cert.fingerprint", "AB:CD", None),

@@ -128,13 +128,14 @@ class Cluster:
             options = " ".join(f"-Dspark.deploy.{name}={value}" for name, value in recovery.items())
             self.environment["SPARK_DAEMON_JAVA_OPTS"] = options
 
-    def ask_for_a_proof(self, secret: str) -> None:
-        """Let master and workers, which are to be started, speak to those only who prove a secret."""
+    def ask_for_a_proof(self, secret: str, *, encrypted: bool = False) -> None:
+        """Let master and workers, which are to be started, speak to those only who prove a secret, and who encrypt."""
         conf = self.root / "conf"
         conf.mkdir()
         defaults = conf / "spark-defaults.conf"
         defaults.touch(0o600)
-        defaults.write_text(f"spark.authenticate true\nspark.authenticate.secret {secret}\n")
+        crypto = f"spark.network.crypto.enabled {str(encrypted).lower()}\n"
+        defaults.write_text(f"spark.authenticate true\nspark.authenticate.secret {secret}\n{crypto}")
         self.environment["SPARK_CONF_DIR"] = str(conf)
 
     @property

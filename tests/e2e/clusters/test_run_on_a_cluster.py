@@ -22,6 +22,8 @@ pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(390)]
 PORTS = range(21_100, 21_140)
 """Below those that the system hands out by itself."""
 
+SPARKS_SECRET = "0123456789abcdef" * 2
+
 PROGRAM = """
 import sys
 import pystate.runtime.execution.execution_attempt as attempts
@@ -30,15 +32,15 @@ from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from beside.counting import Count
 
-make = attempts.new_secret
+make = attempts.connection_secret
 
-def recorded():
-    secret = make()
+def recorded(configuration):
+    secret = make(configuration)
     with open(sys.argv[2], "ab") as file:
-        file.write(secret + b"\\n")
+        file.write(secret.split(b"\\n")[0] + b"\\n")
     return secret
 
-attempts.new_secret = recorded
+attempts.connection_secret = recorded
 env = StreamExecutionEnvironment.get_execution_environment()
 source = FileSource(sys.argv[1], monitor_interval_ms=500, max_files_per_epoch=3)
 words = env.from_source(source, None, "words").key_by(lambda word: word, key_type=Types.STRING())
@@ -81,6 +83,46 @@ for word in sys.argv[1:]:
 """
 
 
+SNIFFER = """
+import socket, sys
+links = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in range(2)]
+for number, link in enumerate(links, 1):
+    link.bind((f"port{number}", 0))
+    link.setsockopt(socket.SOL_SOCKET, 33, 64 << 20)  # SO_RCVBUFFORCE
+import selectors
+ready = selectors.DefaultSelector()
+for link in links:
+    ready.register(link, selectors.EVENT_READ)
+print("ready", flush=True)
+with open(sys.argv[1], "wb", buffering=0) as file:
+    while True:
+        for key, _ in ready.select():
+            file.write(key.fileobj.recv(1 << 17))
+"""
+
+IN_CLEAR = [b"word-", b"process_element"]
+"""What records and functions have in them."""
+
+
+class Sniffer:
+    """Keeps all that goes over the links of the other hosts, seen from the first."""
+
+    def __init__(self, root: Path, host: Host) -> None:
+        self.file = root / "packets"
+        command = [*host.prefix, sys.executable, "-c", SNIFFER, str(self.file)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == b"ready\n"
+
+    def heard(self) -> list[bytes]:
+        """Return the words that were heard in clear, and end."""
+        self.process.kill()
+        self.process.wait()
+        packets = self.file.read_bytes()
+        assert len(packets) > 100_000
+        return [word for word in IN_CLEAR if word in packets]
+
+
 class Operator:
     """Calls `pystate` on a host."""
 
@@ -119,7 +161,7 @@ class Operator:
                     kill(pid)
 
 
-@pytest.fixture(params=["loopback", "namespaces"])
+@pytest.fixture(params=["loopback", "namespaces", "encrypted"])
 def hosts(request):
     if request.param == "loopback":
         yield [LOOPBACK, LOOPBACK, LOOPBACK]
@@ -129,8 +171,15 @@ def hosts(request):
 
 
 @pytest.fixture
-def cluster(tmp_path, hosts):
+def encrypted(request):
+    return request.node.callspec.params["hosts"] == "encrypted"
+
+
+@pytest.fixture
+def cluster(tmp_path, hosts, encrypted):
     made = Cluster(tmp_path / "cluster", hosts[1:], hosts[0])
+    if encrypted:
+        made.ask_for_a_proof(SPARKS_SECRET, encrypted=True)
     yield made.start()
     made.stop()
 
@@ -142,7 +191,16 @@ def pystate(tmp_path, hosts):
     made.close()
 
 
-def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, hosts, tmp_path):
+@pytest.fixture
+def sniffer(tmp_path, hosts):
+    """What listens between the hosts; None on loopback."""
+    made = Sniffer(tmp_path, hosts[0]) if hosts[0].prefix else None
+    yield made
+    if made is not None:
+        made.process.kill()
+
+
+def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, hosts, encrypted, sniffer, tmp_path):
     program, library, secrets = tmp_path / "program" / "job.py", tmp_path / "library", tmp_path / "secrets"
     (program.parent / "beside").mkdir(parents=True)
     program.write_text(PROGRAM)
@@ -161,6 +219,9 @@ def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, h
         "restart-strategy.fixed-delay.attempts": "20",
         "restart-strategy.fixed-delay.delay": "500 ms",
     }
+    if encrypted:
+        options["security.ssl.internal.enabled"] = "true"
+        options.update({"spark.authenticate": "true", "spark.authenticate.secret": SPARKS_SECRET})
     settings = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
     python = bare_python(tmp_path / "bare")
     archive = shutil.make_archive(str(tmp_path / "environment"), "gztar", python.parent, python.name)
@@ -199,11 +260,15 @@ def test_a_job_is_run_loses_an_executor_and_is_resumed_wider(cluster, pystate, h
     word, count = watched.words.most_common(1)[0]
     pystate.wait_for(second, f"({word},{count})")
     assert state_in(pystate("cancel", "-s", tmp_path / "shared" / "savepoints", second)) == dict(watched.words)
+    if sniffer is not None:
+        assert sniffer.heard() == ([] if encrypted else IN_CLEAR)
 
 
 def check_connections(cluster, pystate, job_id, hosts, tmp_path):
     """Slots and driver listen at the addresses of their hosts alone, and admit nobody without the secret."""
-    slots = [pid for pid in cluster.below() if "pyspark.daemon" in command_of(pid) and is_slot(pid)]
+    # daemons of Spark listen, too
+    below = [pid for pid in cluster.below() if "pyspark.daemon" in command_of(pid) and is_slot(pid)]
+    slots = [pid for pid in below if any(port in PORTS for _, port in listening_addresses(pid))]
     assert len(slots) == 2
     served = [address for pid in slots for address in listening_addresses(pid)]
     assert len({(host, port) for host, port in served if port in PORTS}) == 4, (

@@ -314,7 +314,7 @@ class ToyResources:
     one_machine = True
     host = "127.0.0.1"
 
-    def notices(self, *, real_time):
+    def notices(self, *, real_time, encrypted):
         """There are none."""
         return []
 

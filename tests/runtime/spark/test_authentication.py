@@ -6,9 +6,19 @@ import tempfile
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.errors import ExternalSystemError
+from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.runtime.spark.sessions import authentication
-from pystate.runtime.spark.sessions.authentication import AUTHENTICATE, SOCKET_FOLDER, authentication_notices, local_settings
+from pystate.runtime.spark.sessions.authentication import (
+    AUTHENTICATE,
+    NETWORK_CRYPTO,
+    SASL_FALLBACK,
+    SOCKET_FOLDER,
+    SSL_RPC,
+    authentication_notices,
+    check_encryption,
+    encryption_settings,
+    local_settings,
+)
 from pystate.runtime.spark.sessions.local_dir import socket_folder
 from pystate.runtime.spark.sessions.session import session_settings
 from pystate.runtime.spark.workers.python_daemons import UNIX_SOCKETS_KEY
@@ -75,3 +85,33 @@ def test_sparks_streaming_shuffle_on_a_cluster_is_told_of():
     (notice,) = authentication_notices(settings.get, real_time=True)
     assert "streaming shuffle listens on all addresses" in notice
     assert authentication_notices(settings.get, real_time=False) == []
+
+
+CLUSTER = {"spark.master": "spark://10.0.0.1:7077"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"spark.master": "local[2]"},
+        {**CLUSTER, **encryption_settings(), AUTHENTICATE: "true"},
+        {**CLUSTER, SSL_RPC: "true"},
+    ],
+)
+def test_an_application_that_encrypts_what_it_sends_will_do(settings):
+    check_encryption(settings.get, real_time=False)
+
+
+@pytest.mark.parametrize(
+    ("settings", "real_time", "told"),
+    [
+        (CLUSTER, False, NETWORK_CRYPTO),
+        ({**CLUSTER, **encryption_settings()}, False, f"it lacks {AUTHENTICATE} = true"),
+        ({**CLUSTER, NETWORK_CRYPTO: "true", AUTHENTICATE: "true"}, False, SASL_FALLBACK),
+        ({**CLUSTER, SSL_RPC: "true", NETWORK_CRYPTO: "true", AUTHENTICATE: "true"}, True, "streaming shuffle"),
+    ],
+)
+def test_an_application_that_sends_records_as_they_are_is_refused_where_they_must_be_encrypted(settings, real_time, told):
+    with pytest.raises(ConfigurationError, match=told) as caught:
+        check_encryption(settings.get, real_time=real_time)
+    assert caught.value.where == "security.ssl.internal.enabled"

@@ -58,7 +58,8 @@ class QueryableStateOptions:
         BooleanType(),
         True,
         "Whether the proxy tells clients where slots are, so that they ask them themselves; who can't reach them asks the"
-        " proxy. Never with security.ssl.rest.enabled, for slots speak no TLS.",
+        " proxy. Never with security.ssl.rest.enabled, for slots speak no TLS with clients, nor with"
+        " security.ssl.internal.enabled.",
     )
     MAX_READS_PER_SECOND = ConfigOption[int](
         "pystate.queryable-state.max-reads-per-second",

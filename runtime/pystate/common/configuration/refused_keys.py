@@ -29,19 +29,23 @@ class Refusal:
 
 
 _BETWEEN_PROCESSES = Refusal(
-    "what goes between the processes of a job isn't encrypted",
-    "leave it out, keep the cluster on a network of its own, and see docs/security.md",
+    "only security.ssl.internal.enabled encrypts what goes between the processes of a job",
+    "set security.ssl.internal.enabled",
     _ON,
 )
 _REST_TLS = Refusal(
-    "only security.ssl.rest.enabled switches TLS on here, for the REST endpoint",
-    "set security.ssl.rest.enabled with pystate.security.ssl.rest.certificate and .key",
+    "TLS is switched on for the REST endpoint and for the processes of jobs one by one",
+    "set security.ssl.rest.enabled with pystate.security.ssl.rest.certificate and .key, and security.ssl.internal.enabled",
     _ON,
 )
 _CLIENT_CERTIFICATES = Refusal(
     "clients are told by a token, not by certificates", "leave it out, and set pystate.rest.token-file", _ON
 )
-_PINNED = Refusal("no certificate is pinned", "leave it out, and set pystate.security.ssl.rest.ca")
+_PINNED = Refusal("no certificate is pinned by its fingerprint", "leave it out, and set pystate.security.ssl.rest.ca")
+_PINNED_INTERNAL = Refusal(
+    "no certificate is pinned by its fingerprint",
+    "leave it out: between the processes of a job nothing but pystate.security.ssl.internal.certificate is trusted",
+)
 _OPEN = Refusal(
     "whoever may ask the job manager may submit and cancel",
     "leave it out, and let a reverse proxy refuse these requests (docs/security.md)",
@@ -68,12 +72,11 @@ REFUSED_KEYS: dict[str, Refusal] = {
     "security.ssl.enabled": _REST_TLS,
     "web.ssl.enabled": _REST_TLS,
     "jobmanager.web.ssl.enabled": _REST_TLS,
-    "security.ssl.internal.enabled": _BETWEEN_PROCESSES,
     "akka.ssl.enabled": _BETWEEN_PROCESSES,
     "pekko.ssl.enabled": _BETWEEN_PROCESSES,
     "security.ssl.rest.authentication-enabled": _CLIENT_CERTIFICATES,
     "security.ssl.rest.cert.fingerprint": _PINNED,
-    "security.ssl.internal.cert.fingerprint": _PINNED,
+    "security.ssl.internal.cert.fingerprint": _PINNED_INTERNAL,
     "web.submit.enable": _OPEN,
     "web.cancel.enable": _OPEN,
     "web.rescale.enable": _OPEN,

@@ -35,6 +35,26 @@ class SecurityOptions:
         None,
         "The root that commands trust in place of those of the operating system.",
     )
+    SSL_INTERNAL_ENABLED = ConfigOption[bool](
+        "security.ssl.internal.enabled",
+        BooleanType(),
+        False,
+        "Whether what the processes of a job send each other over the network is encrypted, and both sides prove the same "
+        "certificate: TLS 1.3 between driver, slots and Spark's tasks, spark.network.crypto between Spark's own processes.",
+    )
+    SSL_INTERNAL_CERTIFICATE = ConfigOption[str | None](
+        "pystate.security.ssl.internal.certificate",
+        StringType(_PEM),
+        None,
+        "The certificate of the processes of jobs, valid for servers and for clients, read by the driver. Nothing but this "
+        "very certificate is trusted. Without it each attempt of a job gets a certificate of its own.",
+    )
+    SSL_INTERNAL_KEY = ConfigOption[str | None](
+        "pystate.security.ssl.internal.key",
+        StringType(_PEM),
+        None,
+        "The private key of that certificate, not encrypted, which nobody else may read.",
+    )
     REST_TOKEN_FILE = ConfigOption[str | None](
         "pystate.rest.token-file",
         StringType("the path of a file that only its owner can read"),

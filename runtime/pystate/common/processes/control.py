@@ -3,12 +3,16 @@
 `multiprocessing.connection` gives framing and a mutual HMAC challenge over a shared secret; the messages are msgpack, never
 pickle. Pickled bytes in a message, such as the functions of a job, are unpickled only by the side that opened the
 connection, to an address from another source: a peer that connects to a listener and proves its secret can only send data.
+
+A secret may carry a certificate (`tls_session.py`): connections to ports are encrypted then, those to Unix sockets are not.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import io
 import logging
 import os
 import secrets
@@ -28,6 +32,7 @@ from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 from pystate.common.overrides import override
 from pystate.common.processes.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
+from pystate.common.processes.tls_session import ENCRYPTED_BYTES, RECEIVED_BYTES, TlsSession, TlsSocket, tls_session
 from pystate.common.text.bounded_text import text_of
 
 logger = logging.getLogger(__name__)
@@ -75,6 +80,55 @@ class Peer(_Connection):
             super().close()
 
 
+class TlsPeer(Peer):
+    """A connection whose bytes are encrypted.
+
+    Args:
+        descriptor: That of a connected socket, which the connection owns from now on.
+        session: The session; its handshake is to come.
+    """
+
+    def __init__(self, descriptor: int, session: TlsSession) -> None:
+        super().__init__(descriptor)
+        self.session = session
+
+    def shake_hands(self) -> None:
+        """Agree on keys with the peer, and check its certificate; raises an OSError or EOFError."""
+        self.session.shake_hands(functools.partial(os.read, self.fileno()), self._write)
+
+    def _write(self, data: bytes) -> None:
+        unsent = memoryview(data)
+        while unsent:
+            unsent = unsent[os.write(self.fileno(), unsent) :]
+
+    # the framing of the standard library calls these two for all that it sends and receives
+
+    def _send(self, buf: bytes | memoryview, *_: object) -> None:
+        data = memoryview(buf)
+        for start in range(0, len(data), ENCRYPTED_BYTES):
+            self._write(self.session.encrypt(data[start : start + ENCRYPTED_BYTES]))
+
+    def _recv(self, size: int, *_: object) -> io.BytesIO:
+        received, left = io.BytesIO(), size
+        while left:
+            data = self.session.take(left)
+            if data:
+                received.write(data)
+                left -= len(data)
+                continue
+            encrypted = os.read(self.fileno(), RECEIVED_BYTES)
+            if not encrypted:
+                raise EOFError
+            self.session.feed(encrypted)
+        return received
+
+
+def loop_socket(connection: Peer) -> socket.socket | TlsSocket:
+    """Return a socket of its own for an authenticated connection that is to be closed."""
+    made = socket.socket(fileno=os.dup(connection.fileno()))
+    return TlsSocket(made, connection.session) if isinstance(connection, TlsPeer) else made
+
+
 def new_secret() -> bytes:
     """Return 32 fresh random bytes as hex."""
     return secrets.token_hex(32).encode()
@@ -119,6 +173,7 @@ def connect(address: Address, secret: bytes, *, timeout: float | None = None) ->
 
 
 def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
+    session = None if isinstance(address, str) else tls_session(secret, server=False)
     with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as connecting:
         connecting.settimeout(timeout)
         connecting.connect(address)
@@ -129,8 +184,11 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
             limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        connection = Peer(connecting.detach())
+        descriptor = connecting.detach()
+    connection = Peer(descriptor) if session is None else TlsPeer(descriptor, session)
     try:
+        if isinstance(connection, TlsPeer):
+            connection.shake_hands()
         answer_challenge(connection, secret)
         deliver_challenge(connection, secret)
     except BaseException:
@@ -258,7 +316,9 @@ class AuthenticatedListener:
     def _receive(self, accepted: socket.socket, peer: str) -> None:
         accepted.setblocking(True)
         _send_at_once(accepted)
-        connection = Peer(accepted.detach())
+        # one machine's own processes are told apart by the folder of a Unix socket
+        session = None if isinstance(self.address, str) else tls_session(self._secret, server=True)
+        connection = Peer(accepted.detach()) if session is None else TlsPeer(accepted.detach(), session)
         cut = self._unproven.cut_count
         self._unproven.add(connection, peer)
         if self._unproven.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:
@@ -283,6 +343,8 @@ class AuthenticatedListener:
     def _admit(self, connection: Peer) -> None:
         with connection:
             try:
+                if isinstance(connection, TlsPeer):
+                    connection.shake_hands()
                 deliver_challenge(connection, self._secret)
                 answer_challenge(connection, self._secret)
             except (AuthenticationError, EOFError, OSError, AssertionError, ValueError):

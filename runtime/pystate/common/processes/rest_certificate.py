@@ -7,6 +7,7 @@ import ssl
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError
+from pystate.common.processes.tls_session import no_password
 
 Certificate = tuple[str, str]
 """The paths of a certificate and its private key, PEM files."""
@@ -40,13 +41,8 @@ def server_context(certificate: Certificate) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.options |= ssl.OP_NO_RENEGOTIATION
     try:
-        context.load_cert_chain(pem, key, password=_no_password)
+        context.load_cert_chain(pem, key, password=no_password)
     except (OSError, ValueError) as error:
         message = f"The certificate {pem} with the key {key} can't be used: {error}."
         raise ConfigurationError(message, where=SecurityOptions.SSL_REST_CERTIFICATE.key) from error
     return context
-
-
-def _no_password() -> str:
-    message = "the key is encrypted"
-    raise ValueError(message)

@@ -6,16 +6,20 @@ import hmac
 from dataclasses import dataclass
 
 from pystate.common.key_groups import key_group
+from pystate.common.processes.tls_session import pem_of, secret_with
 from pystate.core.queryable.kv_state_messages import QueryableState
 
 
 def key_of_reads(secret: bytes) -> bytes:
     """Return the secret for reading state from slots, which doesn't grant anything else.
 
+    It carries the same certificate, if any.
+
     Args:
         secret: The secret of the execution attempt.
     """
-    return hmac.digest(secret, b"reads of queryable state", "sha256")
+    key, pem = hmac.digest(secret, b"reads of queryable state", "sha256"), pem_of(secret)
+    return secret_with(key, pem) if pem else key
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from typing import Any
 import msgpack
 
 from pystate.common.errors import ControlError
-from pystate.common.processes.control import Address, connect
+from pystate.common.processes.control import Address, TlsPeer, connect
+from pystate.common.processes.tls_session import TlsSession
 from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, QueryOutcome
 
@@ -78,6 +79,7 @@ class SlotChannel(asyncio.Protocol):
         self._secret = secret
         self._lost = lost
         self._loop = asyncio.get_running_loop()
+        self._session: TlsSession | None = None
         self._reader = FrameReader(MAX_ANSWER_BYTES + _OF_THE_ANSWER)
         self._waiting: deque[_Asked] = deque()
         self._asked: list[_Asked] = []
@@ -130,11 +132,14 @@ class SlotChannel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Process received data."""
-        self._reader.feed(data)
         try:
+            if self._session is not None:
+                self._session.feed(data)
+                data = self._session.take_all()
+            self._reader.feed(data)
             while (payload := self._reader.next_frame()) is not None:
                 self._receive(msgpack.unpackb(payload, strict_map_key=False, unicode_errors="surrogatepass"))
-        except (FrameTooLargeError, _UnreadableError, *NO_MESSAGE):
+        except (OSError, EOFError, FrameTooLargeError, _UnreadableError, *NO_MESSAGE):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -143,21 +148,22 @@ class SlotChannel(asyncio.Protocol):
 
     async def _open(self) -> None:
         try:
-            connecting = await self._loop.run_in_executor(None, self._connect)
+            connecting, session = await self._loop.run_in_executor(None, self._connect)
             if self.is_lost:
                 connecting.close()
             else:
+                self._session = session
                 await self._loop.create_connection(lambda: self, sock=connecting)
         except (ControlError, OSError):
             self._lose()
         if self.is_lost and self._transport is not None:
             self._transport.abort()
 
-    def _connect(self) -> socket.socket:
+    def _connect(self) -> tuple[socket.socket, TlsSession | None]:
         with connect(self.address, self._secret, timeout=_CONNECT_SECONDS) as connection:
             connecting = socket.socket(fileno=os.dup(connection.fileno()))
         connecting.setblocking(False)
-        return connecting
+        return connecting, connection.session if isinstance(connection, TlsPeer) else None
 
     def _send(self) -> None:
         """Send the waiting reads, unless a request is pending."""
@@ -175,7 +181,8 @@ class SlotChannel(asyncio.Protocol):
             return
         reads = [read for asked in self._asked for read in asked.reads]
         payload = msgpack.packb({"op": "read", "consistency": self._asked[0].consistency, "reads": reads})
-        self._transport.write(_HEAD.pack(len(payload)) + payload)
+        frame = _HEAD.pack(len(payload)) + payload
+        self._transport.write(frame if self._session is None else self._session.encrypt(frame))
         self._deadline = self._loop.call_later(_ANSWER_SECONDS, self.close)
 
     @staticmethod

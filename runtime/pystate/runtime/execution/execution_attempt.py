@@ -23,7 +23,7 @@ from pystate.common.errors import (
     error_from_dict,
 )
 from pystate.common.files.filed_secret import FiledSecret
-from pystate.common.processes.control import new_secret
+from pystate.common.processes.internal_certificate import connection_secret
 from pystate.core.metrics.slot_metrics import SlotMetrics
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
@@ -125,7 +125,8 @@ class ExecutionAttempt:
         self._kv_states = job.kv_states
         self._slot_count = plan.width
         # Spark keeps what is sent to tasks in blocks that others may read: so send a path instead of the secret, if possible
-        self._secret = FiledSecret.of(new_secret(), scratch / "secret") if resources.one_machine else new_secret()
+        secret = connection_secret(Configuration(environment.configuration))
+        self._secret = FiledSecret.of(secret, scratch / "secret") if resources.one_machine else secret
         self._pool = SlotPool(
             environment.job_id,
             number,

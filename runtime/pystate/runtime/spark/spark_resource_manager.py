@@ -19,7 +19,7 @@ from pystate.runtime.spark.applications.application import (
 from pystate.runtime.spark.applications.executor_check import check_executors
 from pystate.runtime.spark.applications.required_cores import RequiredCores
 from pystate.runtime.spark.applications.waiting_tasks import lack_of_cores
-from pystate.runtime.spark.sessions.authentication import authentication_notices
+from pystate.runtime.spark.sessions.authentication import authentication_notices, check_encryption
 from pystate.runtime.spark.sessions.block_manager import LocalBlockManager
 from pystate.runtime.spark.sessions.jvm_end import jvm_end
 from pystate.runtime.spark.sessions.session import check_session
@@ -60,9 +60,12 @@ class SparkResourceManager:
 
         guard_listeners()  # of a session that the program has created itself
 
-    def notices(self, *, real_time: bool) -> list[str]:
-        """Return notices about the access of others to this Spark."""
-        return authentication_notices(self._spark.sparkContext.getConf().get, real_time=real_time)
+    def notices(self, *, real_time: bool, encrypted: bool) -> list[str]:
+        """Return notices about the access of others to this Spark, or reject it."""
+        application = self._spark.sparkContext.getConf().get
+        if encrypted:
+            check_encryption(application, real_time=real_time)
+        return authentication_notices(application, real_time=real_time)
 
     def check_slots(
         self,

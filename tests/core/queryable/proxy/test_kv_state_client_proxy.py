@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.errors import PystateError, StateError
+from pystate.common.errors import ControlError, PystateError, StateError
 from pystate.common.files.home import PystateHome
+from pystate.common.processes.control import connect
+from pystate.common.processes.internal_certificate import connection_secret
+from pystate.common.processes.tls_session import pem_of, secret_with
 from pystate.common.typeinfo import Types
 from pystate.core.api.functions import AggregateFunction
 from pystate.core.api.state import (
@@ -22,6 +25,7 @@ from pystate.core.api.state import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
+from pystate.core.queryable.kv_state_location import key_of_reads
 from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer, StateVersion
 from pystate.core.queryable.proxy.kv_state_client_proxy import KvStateClientProxy, start_proxy
 from pystate.core.queryable.proxy.proxy_security import ProxySecurity
@@ -49,6 +53,7 @@ from tests.waiting import LONGEST_S, wait_until
 
 __all__ = ["certificate"]
 
+ENCRYPTED = Configuration({"security.ssl.internal.enabled": "true"})
 SUMS = ValueStateDescriptor("sum", Types.LONG())
 
 
@@ -62,6 +67,25 @@ def job_of_sums(parallelism: int = 2, keys: int = 20) -> ToyJob:
 
 def asked(client, *args, **kwargs):
     return client.get_kv_state(*args, **kwargs).result(LONGEST_S)
+
+
+def test_a_proxy_reads_from_slots_that_encrypt():
+    """Requests that come together with a proof are answered, and so are answers of many records of TLS."""
+    secret = key_of_reads(connection_secret(ENCRYPTED))
+    job = ToyJob(2, secret)
+    schema = job.declare("sums", SUMS, Types.STRING())
+    texts = job.declare("texts", ValueStateDescriptor("text", Types.STRING()), Types.STRING())
+    for number in range(20):
+        job.put("sums", f"k{number}", schema.values.serialize(number))
+        job.put("texts", f"k{number}", texts.values.serialize(f"{number}" * 100_000))
+    with toy_proxy(job, offers_slots=False) as proxy, toy_client(proxy) as client:
+        assert [asked(client, JOB, "sums", f"k{number}").value() for number in range(20)] == list(range(20))
+        many = [client.get_kv_state(JOB, "texts", f"k{number}") for number in range(20)]
+        assert [one.result(LONGEST_S).value() for one in many] == [f"{number}" * 100_000 for number in range(20)]
+        with pytest.raises(ControlError):
+            connect(
+                job.servers[0].address, secret_with(secret[:32], pem_of(connection_secret(ENCRYPTED))), timeout=LONGEST_S
+            )
 
 
 def test_each_key_is_found_in_the_slot_that_has_it_with_the_version_that_it_is_of():

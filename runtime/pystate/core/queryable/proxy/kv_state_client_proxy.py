@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.queryable_state_options import QueryableStateOptions
+from pystate.common.configuration.security_options import SecurityOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.connection_limiter import ConnectionLimiter, places
@@ -297,7 +298,7 @@ def start_proxy(job: ProxiedJob, home: PystateHome) -> KvStateClientProxy | None
             under_way=get(options.PROXY_ASYNC_QUERY_THREADS) or DEFAULT_UNDER_WAY,
             reads_per_second=get(options.MAX_READS_PER_SECOND),
             connections_per_slot=max(1, get(options.SERVER_ASYNC_QUERY_THREADS)),
-            offers_slots=get(options.DIRECT_READS),
+            offers_slots=get(options.DIRECT_READS) and not get(SecurityOptions.SSL_INTERNAL_ENABLED),
         )
     except OSError as error:
         message = f"The proxy of queryable state can't listen on {host}: {error}"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
 from itertools import cycle
 from typing import Any
 
 from pystate.common.configuration.queryable_state_options import QueryableStateOptions
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.connection_limiter import places
-from pystate.common.processes.control import AuthenticatedListener, Peer
+from pystate.common.processes.control import AuthenticatedListener, Peer, loop_socket
 from pystate.common.time import current_time_ms
 from pystate.core.queryable.kv_state_frames import pack_reply, unpack_request
 from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer, reads_from_plain
@@ -74,7 +72,7 @@ class KvStateServer:
             loop.close()
 
     def _serve(self, connection: Peer) -> None:
-        next(self._next_loop).add(socket.socket(fileno=os.dup(connection.fileno())))
+        next(self._next_loop).add(loop_socket(connection))
 
     def _answer(self, payload: bytes) -> bytes:
         request = unpack_request(payload)

@@ -10,6 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from pystate.common.processes.tls_session import TlsSocket
 from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 
 MAX_FRAME_BYTES = 8 << 20
@@ -36,7 +37,7 @@ class _Caller:
         heard_at: When it last sent a request; monotonic seconds.
     """
 
-    def __init__(self, connection: socket.socket, answer: Answer) -> None:
+    def __init__(self, connection: socket.socket | TlsSocket, answer: Answer) -> None:
         self.connection = connection
         self._answer = answer
         self._reader = FrameReader(MAX_FRAME_BYTES)
@@ -113,7 +114,7 @@ class RequestLoop:
     def __init__(self, answer: Answer, most: int) -> None:
         self._answer = answer
         self._most = most
-        self._arrived: deque[socket.socket] = deque()
+        self._arrived: deque[socket.socket | TlsSocket] = deque()
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = socket.socketpair()
         self._wakes.setblocking(False)
@@ -127,7 +128,7 @@ class RequestLoop:
         """Start to answer."""
         self._thread.start()
 
-    def add(self, connection: socket.socket) -> None:
+    def add(self, connection: socket.socket | TlsSocket) -> None:
         """Add an authenticated connection; from any thread."""
         connection.setblocking(False)
         self._arrived.append(connection)
@@ -196,6 +197,7 @@ class RequestLoop:
             caller = _Caller(connection, self._answer)
             self._callers.add(caller)
             self._selector.register(connection, selectors.EVENT_READ, caller)
+            self._serve(caller)  # with TLS its first request may have been received together with its proof
 
     def _cut(self, caller: _Caller) -> None:
         self._callers.discard(caller)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pystate.common.configuration.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions, PipelineOptions
 from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.security_options import SecurityOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.stream_guarantee import guarantee_lines
 from pystate.core.api.job_graph import StreamGraph
@@ -57,7 +58,8 @@ def plan_job(
     state_settings = StateSettings.of(configuration)
     plan.warnings.extend((*waiting, *engine.notices()))
     real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
-    plan.warnings.extend(resources.notices(real_time=real_time))
+    encrypted = configuration.get(SecurityOptions.SSL_INTERNAL_ENABLED)
+    plan.warnings.extend(resources.notices(real_time=real_time, encrypted=encrypted))
     check_state_backend(state_settings.backend)
     plan.guarantees = DeliveryGuarantees(graph, uids, configuration, supervised=supervised).all()
     for line in guarantee_lines(plan.guarantees):

@@ -75,11 +75,15 @@ class ResourceManager(Protocol):
             ConfigurationError: A setting is rejected.
         """
 
-    def notices(self, *, real_time: bool) -> list[str]:
+    def notices(self, *, real_time: bool, encrypted: bool) -> list[str]:
         """Return notices about the access of others to the platform.
 
         Args:
             real_time: Whether the job runs on the real-time engine.
+            encrypted: Whether what goes between machines must be encrypted.
+
+        Raises:
+            ConfigurationError: It must, and the platform doesn't.
         """
 
     def check_slots(

@@ -10,11 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pystate.common.configuration.execution_target import local_threads
-from pystate.common.errors import ExternalSystemError
+from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.runtime.spark.sessions.local_dir import socket_folder
 from pystate.runtime.spark.workers.python_daemons import UNIX_SOCKETS_KEY
 
 AUTHENTICATE = "spark.authenticate"
+NETWORK_CRYPTO = "spark.network.crypto.enabled"
+SASL_FALLBACK = "spark.network.crypto.saslFallback"
+"""Whether a peer that doesn't encrypt is spoken with all the same; true in Spark."""
+SSL_RPC = "spark.ssl.rpc.enabled"
 SECRET = "spark.authenticate.secret"  # noqa: S105 - a key
 SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
 _HOW = f"set {AUTHENTICATE} = true and the same {SECRET} in flink-conf.toml and in the spark-defaults.conf of the cluster"
@@ -62,6 +67,37 @@ def authentication_notices(application: Callable[[str], str | None], *, real_tim
             "who reaches those ports can read or end the job; use a network of its own, or execution.engine = micro-batch."
         )
     return notices
+
+
+def encryption_settings() -> dict[str, str]:
+    """Return the settings with which the processes of Spark encrypt what they send each other."""
+    return {NETWORK_CRYPTO: "true", SASL_FALLBACK: "false"}
+
+
+def check_encryption(application: Callable[[str], str | None], *, real_time: bool) -> None:
+    """Reject an application that sends records between machines as they are, for `security.ssl.internal.enabled`.
+
+    Args:
+        application: Returns a setting of the application; None if it isn't set.
+        real_time: Whether the job runs on the real-time engine.
+
+    Raises:
+        ConfigurationError: It does.
+    """
+    if local_threads(str(application("spark.master"))) is not None:
+        return
+    where = SecurityOptions.SSL_INTERNAL_ENABLED.key
+    if real_time:
+        message = "Spark's streaming shuffle, which the real-time engine uses, can't be encrypted."
+        raise ConfigurationError(message, where=where, hint="execution.engine = micro-batch, or leave the option out")
+    if _is_true(application(SSL_RPC)):
+        return
+    needed = {AUTHENTICATE: "true", **encryption_settings()}
+    lacking = [f"{key} = {value}" for key, value in needed.items() if str(application(key)).lower() != value]
+    if lacking:
+        message = f"This Spark application may send records as they are: it lacks {', '.join(lacking)}."
+        hint = f"{_HOW}, with {NETWORK_CRYPTO} = true in both; or {SSL_RPC} = true with its certificates"
+        raise ConfigurationError(message, where=where, hint=hint)
 
 
 def _is_true(value: str | None) -> bool:

@@ -15,6 +15,7 @@ from pystate.common.configuration.execution_options import CoreOptions, Executio
 from pystate.common.configuration.execution_target import execution_target, local_threads
 from pystate.common.configuration.job_manager_options import JobManagerOptions
 from pystate.common.configuration.pystate_options import PystateOptions, SparkOptions
+from pystate.common.configuration.security_options import SecurityOptions
 from pystate.common.configuration.sensitive_keys import REDACTED
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import write_file_atomically
@@ -26,7 +27,7 @@ from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH
 from pystate.runtime.spark import worker_site
 from pystate.runtime.spark.applications.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores
-from pystate.runtime.spark.sessions.authentication import local_settings
+from pystate.runtime.spark.sessions.authentication import encryption_settings, local_settings
 from pystate.runtime.spark.sessions.class_data_archive import archive_options
 from pystate.runtime.spark.sessions.local_dir import private_local_dir
 from pystate.runtime.spark.sessions.real_time_settings import application_settings, real_time_threads
@@ -134,6 +135,8 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
     if is_real_time:
         settings.update(application_settings())  # the rest is its query's: one row a batch would be any other's ruin
     if target is ExecutionTarget.SPARK:
+        if configuration.get(SecurityOptions.SSL_INTERNAL_ENABLED):
+            settings.update(encryption_settings())
         settings.update(
             cluster_settings(configuration, master, users, configuration.get(PystateOptions.SLOT_STARTUP_TIMEOUT) / 1000)
         )
