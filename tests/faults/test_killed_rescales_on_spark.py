@@ -13,7 +13,7 @@ import pytest
 
 from pystate.common.files.home import read_json
 from tests.connectors.folder_sink import FolderSink
-from tests.e2e.test_command_line import Shell
+from tests.e2e.commands.test_command_line import Shell
 from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.processes import needs_proc
 from tests.faults.test_killed_drivers import Job

@@ -19,7 +19,7 @@ SNAPSHOTS = Path(__file__).parent.parent / "fixtures" / "snapshots" / "v0.1.0"
 NATIVE, CANONICAL = str(SNAPSHOTS / "native-rocksdb"), str(SNAPSHOTS / "canonical-rocksdb")
 
 
-@pytest.mark.slow  # many jobs of Spark; tests/runtime/checkpoint/test_native_snapshots.py reads one without
+@pytest.mark.slow  # many jobs of Spark; tests/core/snapshot/test_native_snapshots.py reads one without
 def test_a_native_savepoint_is_read_copied_and_hashed_anew(spark, tmp_path):
     native, canonical = SavepointReader.read(spark, NATIVE), SavepointReader.read(spark, CANONICAL)
     for name in ("value", "list", "map", "reducing", "ttl", "untyped map"):

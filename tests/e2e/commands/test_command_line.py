@@ -134,7 +134,7 @@ def test_run_savepoint_cancel_resume_at_another_parallelism(shell, tmp_path):
     assert "Traceback" not in refused.stderr
 
 
-@pytest.mark.slow  # tests/cli/test_run.py has it without Spark
+@pytest.mark.slow  # tests/cli/commands/test_run.py has it without Spark
 @pytest.mark.timeout(180)
 def test_an_attached_run_prints_to_stdout_and_ends_with_its_job(shell):
     shell.add("1.txt", ["hello", "world", "hello"])

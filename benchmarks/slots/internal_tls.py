@@ -1,6 +1,6 @@
 """What `security.ssl.internal.enabled` costs: processor time per MB on a connection between two processes of a job.
 
-    python benchmarks/internal_tls.py [--rounds N]
+    python benchmarks/slots/internal_tls.py [--rounds N]
 
 One thread sends frames over loopback to another one of the same process, which reads them, so that the processor time of
 the process is that of both sides. The sides take turns; the best round counts.
