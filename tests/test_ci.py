@@ -72,7 +72,7 @@ def test_it_ends_with_the_sum_of_both_runs_and_fails_where_one_does(ci, fast, sl
     assert calls[:3] == ["servers", "docs", "test RERUNS=1"]
     what, _, limit = calls[3].partition("LIMIT=")
     assert what == f"{SLOW} RERUNS=1 "
-    assert 3000 - 60 <= int(limit) <= 3000, "what is left of fifty minutes"
+    assert 3600 - 60 <= int(limit) <= 3600, "what is left of sixty minutes"
 
 
 def test_without_tests_there_is_no_summary_and_nothing_more_is_run(ci):
