@@ -14,12 +14,12 @@ SPARK = "the tests in one session of Spark"
 SPARK_AND_FAULTS = "the tests in another session of Spark: faults, Kafka, pages and snapshots"
 KAFKA = "the tests with one Kafka broker"
 STORAGE = "the tests with one HDFS and one S3"
+BROWSER = "the tests with one browser"
 
 LONG = (
     "tests/fidelity/test_answers.py",
     "tests/cli/commands/test_rescale.py",
     "tests/cli/test_ops.py",
-    "tests/ops/jobmanager/dashboard/test_in_a_browser.py",
     "tests/cli/commands/test_commands.py",
     "tests/cli/test_terminal.py",
     "tests/cli/commands/test_run.py",
@@ -70,7 +70,8 @@ LONG = (
 _USES_SPARK = re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE)
 _USES_KAFKA = re.compile(r"^def \w+\([^)]*\bkafka\b", re.MULTILINE)
 _USES_STORAGE = re.compile(r"^from tests\.(core\.file_systems\.conftest|servers\.hdfs_cluster) import", re.MULTILINE)
-_SHARED = (SPARK, SPARK_AND_FAULTS, KAFKA, STORAGE)
+_BROWSER = "tests/ops/jobmanager/dashboard/browser/"
+_SHARED = (SPARK, SPARK_AND_FAULTS, KAFKA, STORAGE, BROWSER)
 """What is dear to start, by fixtures or imports of a file; in the order in which processes take them up."""
 
 
@@ -87,6 +88,8 @@ def scope_of(file: str, root: Path = ROOT) -> str:
         return SPARK if file.startswith("tests/e2e/") and not uses_kafka else SPARK_AND_FAULTS
     if uses_kafka:
         return KAFKA
+    if file.startswith(_BROWSER):
+        return BROWSER
     return STORAGE if _USES_STORAGE.search(text) else file
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.distribution import KAFKA, LONG, ROOT, SPARK, SPARK_AND_FAULTS, STORAGE, Distribution, in_order, scope_of
+from tests.distribution import BROWSER, KAFKA, LONG, ROOT, SPARK, SPARK_AND_FAULTS, STORAGE, Distribution, in_order, scope_of
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,7 @@ from tests.distribution import KAFKA, LONG, ROOT, SPARK, SPARK_AND_FAULTS, STORA
         ("test_a.py", "from tests.core.file_systems.conftest import Place\n", STORAGE),
         ("test_a.py", "from tests.servers.hdfs_cluster import HdfsCluster\n", STORAGE),
         ("test_a.py", "from tests.servers.s3_server import S3Server\n", "test_a.py"),
+        ("tests/ops/jobmanager/dashboard/browser/test_a.py", "def test_it(pages):\n", BROWSER),
     ],
 )
 def test_files_that_share_something_dear_share_a_scope(tmp_path: Path, file: str, text: str, scope: str) -> None:

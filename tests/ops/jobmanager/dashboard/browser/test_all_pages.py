@@ -1,0 +1,100 @@
+"""All pages in a browser: sizes, themes, languages, screen readers; and commands that are copied."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from typing import Any
+
+import pytest
+import typer
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, expect
+from typer.main import get_command
+
+from pystate_cli.command_line import application
+from tests.ops.jobmanager.dashboard.browser.pages import Pages, all_pages
+from tests.ops.jobmanager.harness import ManagerThread
+
+WIDEST = """[...document.querySelectorAll("main *, header *")].filter((one) => !one.closest(".scroll, .graph, code, pre"))
+  .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 90)).join("\\n")"""
+"""What is wider than the screen, beside what scrolls on its own."""
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "locale"), [(320, "light", "zh-CN"), (320, "dark", "en-GB"), (2560, "dark", "zh-CN")]
+)
+def test_no_page_is_wider_than_the_screen(
+    browser: Browser, manager: ManagerThread, job: str, failed: str, width: int, scheme: Any, locale: str
+) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, locale=locale)
+    pages = Pages(context, manager)
+    for hash_ in all_pages(job, failed):
+        page = pages.go(hash_)
+        expect(page.get_by_role("heading").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, page.evaluate(WIDEST)
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert page.evaluate("document.documentElement.lang") == ("zh-CN" if locale == "zh-CN" else "en")
+    pages.check_console()
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_nothing_serious_is_in_the_way_of_a_screen_reader(
+    browser: Browser, manager: ManagerThread, job: str, failed: str, scheme: Any
+) -> None:
+    size: Any = {"width": 1300, "height": 900}
+    context = browser.new_context(viewport=size, color_scheme=scheme, locale="en-GB", bypass_csp=True)  # axe is injected
+    pages = Pages(context, manager)
+    found: list[str] = []
+    for hash_ in all_pages(job, failed):
+        page = pages.go(hash_)
+        expect(page.get_by_role("heading").first).to_be_visible()
+        for one in Axe().run(page).response["violations"]:
+            if one["impact"] in ("serious", "critical"):
+                found += [f"{hash_} {one['id']}: {node['html'][:120]}" for node in one["nodes"]]
+    assert found == []
+    context.close()
+
+
+QUOTED = "(words) => import(new URL('ui/app/format.js', location.href)).then(({ quoted }) => words.map(quoted))"
+HOSTILE = [
+    "a'b; touch /tmp/x",
+    "$(reboot)`reboot`",
+    "=ls",
+    "~",
+    "a!b",
+    "",
+    "two\nlines\r\x1b[201~\x03\n'reboot\\",
+    "\u202egnirts\u2066 \u200b\x85",
+    "\u4e2d\u6587 \U0001f600",
+]
+
+
+def test_a_command_that_is_copied_has_hostile_names_as_words(pages: Pages) -> None:
+    told: Any = pages.page.evaluate(QUOTED, HOSTILE)
+    for word, text in zip(HOSTILE, told, strict=True):
+        assert not re.search("[\\x00-\\x1f\\x7f-\\x9f\\u200b-\\u200f\\u2028-\\u202e\\u2066-\\u2069]", text), text
+        shell = ["bash", "-c", f"printf %s {text}"]
+        printed = subprocess.run(shell, capture_output=True, env={"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}, check=True)
+        assert printed.stdout.decode() == word
+
+
+COMMANDS = """(calls) => import(new URL('ui/app/format.js', location.href))
+  .then(({ commandLine }) => calls.map(([words, given, options]) => commandLine(words, given, options)))"""
+
+
+def test_a_word_of_others_is_never_an_option_of_a_command_that_is_copied(pages: Pages, job: str) -> None:
+    keys = ["a", "-k", "--consistency=snapshot", "-", "--", "-o'; reboot"]
+    options = {"--consistency": "live", "--none": None}
+    parsers: Any = get_command(application(("query",)))
+    calls = [["pystate query", [job, "-state", key], options] for key in keys]
+    told: Any = pages.page.evaluate(COMMANDS, [*calls, ["pystate query", [job, "state", "a"], options]])
+
+    for key, text in zip(keys, told, strict=False):
+        words = shlex.split(text)
+        assert words[:2] == ["pystate", "query"]
+        with parsers.get_command(typer.Context(parsers), "query").make_context("query", words[2:]) as context:
+            assert [context.params[name] for name in ("job", "state", "key", "consistency")] == [job, "-state", key, "live"]
+    assert told[-1] == f"pystate query {job} state a --consistency live"

@@ -1,0 +1,57 @@
+"""A job manager that is away, or dies, under an open page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.ops.jobmanager.dashboard.browser.pages import Pages
+from tests.ops.jobmanager.harness import ManagerProcess, ManagerThread
+
+
+def test_the_page_says_when_the_job_manager_is_gone_and_goes_on_when_it_is_back(browser: Browser, tmp_path: Path) -> None:
+    manager = ManagerThread(tmp_path / "home").start()
+    context = browser.new_context(locale="en-GB")
+    try:
+        port = manager.port
+        pages = Pages(context, manager)
+        page = pages.go("/")
+        expect(page.get_by_text("No job is running.")).to_be_visible()
+        manager.stop()
+        expect(page.get_by_role("alert")).to_contain_text("does not answer")
+        manager.start(port=port)
+        job = manager.submit("--name", "after the break")
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(page.get_by_text("after the break")).to_be_visible()
+        expect(page.get_by_text("You are not logged in any more.")).to_be_visible()
+        assert job[:8] in page.content()
+    finally:
+        context.close()
+        manager.stop()
+
+
+@pytest.mark.slow
+def test_a_job_managers_sudden_death_is_told_and_its_successor_shows_the_same_job(browser: Browser, tmp_path: Path) -> None:
+    manager = ManagerProcess(tmp_path / "home").start()
+    context = browser.new_context(locale="en-GB")
+    try:
+        port = manager.port
+        job = manager.submit("--epochs", "200", "--name", "outlives it")
+        manager.wait_for(job, "RUNNING")
+        pages = Pages(context, manager)
+        page = pages.go(f"/jobs/{job}")
+        expect(page.get_by_role("heading", name="Job graph")).to_be_visible()
+        manager.kill()
+        expect(page.get_by_role("alert")).to_contain_text("does not answer")
+        expect(page.get_by_role("heading", name="outlives it")).to_be_visible()
+        manager.start(port)
+        expect(page.get_by_role("alert")).to_have_count(0)
+        expect(page.get_by_text("You are not logged in any more.")).to_be_visible()
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+        expect(page.locator(".title .badge")).to_have_text("CANCELED")
+    finally:
+        context.close()
+        manager.stop()

@@ -1,0 +1,72 @@
+"""A job's checkpoints in a browser: down to subtasks, failed ones, many, and with a driver that hangs."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+
+from playwright.sync_api import expect
+
+from pystate.common.files.home import read_json
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
+from tests.ops.jobmanager.dashboard.browser.pages import Pages
+from tests.ops.jobmanager.harness import ManagerThread, eventually
+from tests.runtime.checkpoint.stats.statistics import Statistics
+
+
+def test_of_a_failed_checkpoint_the_subtasks_that_did_not_acknowledge_are_shown(
+    pages: Pages, manager: ManagerThread
+) -> None:
+    job = manager.submit("--name", "late")
+    manager.wait_for(job, "RUNNING")
+    statistics = Statistics().run(3).trigger(4).acknowledge(4, "count", 0)
+    statistics.fail(4, CheckpointFailureReason.CHECKPOINT_EXPIRED).write(manager.home.job(job).checkpoints)
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    page.get_by_role("button", name="Show what was missing").click()
+    details = page.locator("section").filter(has=page.get_by_role("heading", name="Checkpoint 4"))
+    expect(details.get_by_text("not acknowledged").first).to_be_visible()
+    expect(page.get_by_role("heading", name="All that are completed")).to_be_visible()
+
+
+def test_checkpoints_are_shown_down_to_their_subtasks(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    page.get_by_role("button", name="5", exact=True).click()
+    details = page.locator("section").filter(has=page.get_by_role("heading", name="Checkpoint 5"))
+    details.get_by_role("button", expanded=False).first.click()
+    expect(details.get_by_role("heading", name=re.compile("Subtasks of"))).to_be_visible()
+    expect(details.get_by_role("columnheader", name="Alignment")).to_be_visible()
+
+
+def test_earlier_checkpoints_are_shown_a_page_at_a_time(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--finish", "0", "--name", "many checkpoints")
+    manager.wait_for(job, "FINISHED")
+    eventually(lambda: not manager.request("GET", f"/pystate/jobs/{job}")[1]["driver_running"])
+    Statistics(250).run(*range(1, 251)).write(manager.home.job(job).checkpoints)
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    history = page.locator("section").filter(has=page.get_by_role("heading", name="History")).locator("tbody tr")
+    earlier = page.get_by_role("button", name="Show earlier ones")
+
+    for shown in (100, 200, 250):
+        expect(history).to_have_count(shown)
+        expect(history.first).to_contain_text("250")
+        expect(history.last).to_contain_text(str(251 - shown))
+        expect(earlier).to_have_count(0 if shown == 250 else 1)
+        if shown < 250:
+            earlier.click()
+    history.last.get_by_role("button").click()
+    expect(page.get_by_role("heading", name="Checkpoint 1", exact=True)).to_be_visible()
+
+
+def test_a_driver_that_hangs_leaves_the_rest_of_the_page(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--epochs", "200", "--name", "it hangs")
+    manager.wait_for(job, "RUNNING")
+    pid = read_json(manager.home.job(job).driver)["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        page = pages.go(f"/jobs/{job}/checkpoints")
+        expect(page.get_by_role("heading", name="it hangs")).to_be_visible()
+        expect(page.get_by_text("One moment …")).to_be_visible()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    expect(page.get_by_role("heading", name="History")).to_be_visible()

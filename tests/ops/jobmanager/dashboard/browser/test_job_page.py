@@ -1,0 +1,115 @@
+"""A job's page in a browser: its graph, its log, and what its buttons do."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.ops.jobmanager.dashboard.browser.pages import Pages
+from tests.ops.jobmanager.harness import ManagerThread
+
+
+def test_the_graph_shows_a_task_and_its_subtasks(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}")
+    expect(page.get_by_role("heading", name="Job graph")).to_be_visible()
+    expect(page.get_by_text("Records per second", exact=True)).to_be_visible()
+    timeline = page.locator("section").filter(has=page.get_by_role("heading", name="Time line of epochs"))
+    expect(timeline.get_by_text("asking sources")).to_be_visible()
+
+
+PARTITIONS = "(given) => import(new URL('ui/app/pages/sources.js', location.href)).then((one) => one.partitionsOf(given))"
+
+
+def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> None:
+    reader = "KafkaSourceReader.topic.a.partition.7.partition"
+    values = {
+        f"{reader}.10.currentOffset": 5,
+        f"{reader}.10.pendingRecords": 2,
+        f"{reader}.9.currentOffset": -1,
+        "pendingRecords": 2,
+    }
+    metrics = [{"operator": "words", "name": name, "value": value} for name, value in values.items()]
+    told: Any = pages.page.evaluate(PARTITIONS, metrics)
+    assert [(one["topic"], one["partition"], one["currentOffset"], one.get("pendingRecords")) for one in told] == [
+        ("a.partition.7", 9, -1, None),
+        ("a.partition.7", 10, 5, 2),
+    ]
+
+
+def test_the_log_follows(pages: Pages, manager: ManagerThread, job: str) -> None:
+    page = pages.go(f"/jobs/{job}/log")
+    log = page.locator("pre.log")
+    with manager.home.job(job).log.open("a") as file:
+        file.write("2026-11-29 a first line\n")
+    expect(log).to_contain_text("a first line")
+    with manager.home.job(job).log.open("a") as file:
+        file.write("2026-11-29 a later <b>line</b>\n")
+    expect(log).to_contain_text("a later <b>line</b>")
+    page.get_by_role("searchbox").fill("later")
+    expect(log).not_to_contain_text("first line")
+
+
+def test_a_savepoint_is_taken_and_shown_with_its_command(pages: Pages, job: str, tmp_path: Path) -> None:
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Savepoint", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox").fill("before the sale")
+    expect(dialog).to_contain_text(f"pystate savepoint {job} --message 'before the sale'")
+    dialog.get_by_role("button", name="Back").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_job_is_stopped_with_a_savepoint_by_hand(pages: Pages, manager: ManagerThread, tmp_path: Path) -> None:
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
+    job = manager.submit("--write-savepoint", "--name", "to stop", configuration=settings)
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"pystate stop {job}")
+    dialog.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".title .badge")).to_have_text(re.compile("FINISHED"))
+    assert manager.state(job) == "FINISHED"
+
+
+def test_a_job_is_cancelled_by_hand_and_the_page_says_so(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--name", "to cancel")
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+    expect(page.locator(".title .badge")).to_have_text("CANCELED")
+    expect(page.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
+
+
+def test_a_job_is_rescaled_by_the_page_alone_and_the_page_goes_on_with_it(
+    pages: Pages, manager: ManagerThread, tmp_path: Path
+) -> None:
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp")}
+    job = manager.submit("--name", "to rescale", configuration=settings)
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Rescale", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Parallelism").fill("3")
+    expect(dialog).to_contain_text(f"pystate rescale {job} -p 3")
+    dialog.get_by_role("button", name="Rescale it").click()
+    expect(page).not_to_have_url(re.compile(job))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    successor = page.url.rpartition("/")[2]
+    expect(page.get_by_role("heading", level=1)).to_have_text("to rescale")
+    assert manager.request("GET", f"/pystate/jobs/{successor}/submission")[1]["parallelism"] == 3
+    assert manager.state(job) == "FINISHED"
+    manager.request("PATCH", f"/jobs/{successor}")
+
+
+@pytest.mark.parametrize("hash_", ["/jobs/overview", "/jobs/%", "/jobs/..%2F..%2Foverview", "/jobs/x;reboot/log", "/jobs/"])
+def test_an_address_of_no_job_is_told(pages: Pages, hash_: str) -> None:
+    page = pages.go(hash_)
+    expect(page.get_by_role("alert").filter(has_text="not the id of a job")).to_be_visible()
+    page.get_by_role("link", name="Savepoints").click()
+    expect(page.get_by_role("heading", name="Savepoints")).to_be_visible()
