@@ -309,8 +309,9 @@ class Rescaling:
         except PystateError:
             with contextlib.suppress(PystateError):
                 state = self._state(self._job_id)
-                if not state.is_terminal:
+                if not state.is_terminal or self._last_savepoint() is None:
                     self._take_back()
+                if not state.is_terminal:
                     # it may still end: another command may be stopping or cancelling it
                     nothing = "Nothing was changed by this command."
                     self._console.info(f"{nothing} Job {self._job_id} was {state.value} behind that.")
@@ -329,17 +330,23 @@ class Rescaling:
             state = self._state(self._job_id)
             message = f"Job {self._job_id} has ended ({state.value}), and no rescale of it was under way."
             raise JobTerminatedError(message, hint="pystate run -s SAVEPOINT -p N starts it from a savepoint") from error
-        statistics = self._client.get(f"/jobs/{self._job_id}/checkpoints", CheckpointingStatistics)
-        last = statistics.latest.savepoint
-        if last is None or not last.external_path:
-            message = f"Job {self._job_id} has ended without a savepoint."
-            raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}")
-        completed = statistics.latest.completed
-        if completed is not None and completed.id > last.id:  # what came after the savepoint would be done twice
-            message = f"Job {self._job_id} went on after its last savepoint, and ended by another way than a rescale."
+        savepoint = self._last_savepoint()
+        if savepoint is None:
+            message = f"Job {self._job_id} has ended, and not at a savepoint."
             raise JobTerminatedError(message, hint=f"pystate checkpoints {self._job_id}, and pystate run -s SNAPSHOT -p N")
-        self._console.info(f"Going on with the rescale of job {self._job_id} from {last.external_path}.")
-        return last.external_path, self._followed(kept.successor, kept.parallelism)
+        self._console.info(f"Going on with the rescale of job {self._job_id} from {savepoint}.")
+        return savepoint, self._followed(kept.successor, kept.parallelism)
+
+    def _last_savepoint(self) -> str | None:
+        """Return the last savepoint of the job, which has ended; None if a later checkpoint was completed.
+
+        What came after the savepoint would be done twice.
+        """
+        latest = self._client.get(f"/jobs/{self._job_id}/checkpoints", CheckpointingStatistics).latest
+        savepoint, checkpoint = latest.savepoint, latest.completed
+        if savepoint is None or (checkpoint is not None and checkpoint.id > savepoint.id):
+            return None
+        return savepoint.external_path or None
 
     def _successor_of_another(self) -> str | None:
         """Return the successor that another command started meanwhile, once it runs; None if there is none."""
@@ -465,6 +472,8 @@ class Rescaling:
                     return None  # what has become of it since is the matter of its own restart strategy
                 if state is JobStatus.FAILED:
                     return self.failure(job_id)
+                if state is JobStatus.CANCELLING:
+                    state = self._await_end(job_id)
                 if state.is_terminal:
                     message = f"Job {job_id} was cancelled before it ran, so that no job runs now."
                     return _CancelledError(message, hint=f"the savepoint of job {self._job_id} starts it again")

@@ -412,3 +412,22 @@ def test_an_interrupted_wait_for_the_driver_gives_it_up(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         Rescaling(MagicMock(), client, "a" * 32, 3, 1.0)._await_driver()
     assert client.delete.call_count == 1
+
+
+def test_the_list_and_the_exceptions_tell_of_a_rescale_by_the_job_manager_after_which_no_job_runs(
+    manager, submit, pystate, tmp_path
+):
+    job = submit("--never-again", str(tmp_path / "once"))
+    trigger = manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3")[1]["request-id"]
+
+    def told() -> dict[str, object]:
+        return manager.request("GET", f"/jobs/{job}/rescaling/{trigger}")[1]
+
+    eventually(lambda: told()["status"]["id"] == "COMPLETED")
+    assert f"the rescale of job {job} failed: NO JOB RUNS NOW." in pystate("list").err
+    assert f"pystate rescale {job} -p 3" in pystate("list").err
+    assert "NO JOB RUNS NOW." in pystate("exceptions", job).out
+    Statistics().run(5, savepoint=True).write(manager.home.job(job).checkpoints)
+    (tmp_path / "once").unlink()
+    assert pystate("rescale", job, "-p", 3).code == 0
+    assert "failed" not in pystate("list").err

@@ -6,6 +6,7 @@ and those in FAKE_DRIVER_ARGUMENTS. What few of them need is imported where it i
 --waits-for TEXT    what it waits for in front of RUNNING
 --fail-init         FAILED instead of RUNNING
 --finish S          FINISHED S seconds after RUNNING began
+--finish-above N    FINISHED as soon as it RUNS at a parallelism above N
 --fail S            FAILED S seconds after RUNNING began
 --die S CODE        the process ends with CODE (negative: a signal) S seconds after RUNNING began
 --fail-user S       FAILED by the user's own code S seconds after RUNNING began
@@ -206,6 +207,8 @@ class FakeDriver:
             error = UserFunctionError("ZeroDivisionError: division by zero", where="count (uid count), subtask 1")
             self.fail(error, USER_TRACE)
             return 1
+        if parallelism > int(self.option("--finish-above", "128")):
+            self.end.set()
         self.end.wait(float(self.option("--finish")) if "--finish" in self.arguments else None)
         if self.end_state == "CANCELED":
             self.move("CANCELLING")

@@ -56,6 +56,7 @@ def keep(
         variables = _variables(job)
         if variables is None:
             raise not_kept(job)
+        SubmissionFile.read(job.directory).check_paths()  # else secrets would be kept for nothing
         others = [] if earlier is None else [one for one in earlier.keepers if one.keeper_id != keeper]
         keepers = [*others, Keeper(keeper or new_job_id(), parallelism)]
         successor = None if earlier is None else earlier.successor

@@ -92,6 +92,83 @@ def test_what_can_not_be_rescaled_goes_on_and_says_why(manager: ManagerThread, t
     assert manager.state(job) == "RUNNING"
 
 
+def jobs_from(manager: ManagerThread, folder: Path) -> dict[str, str]:
+    """Return the jobs that were started from a savepoint of a test, and their states."""
+    found = manager.request("GET", "/jobs")[1]["jobs"]
+    ours = (one for one in found if str(folder) in str(submission(manager, one["id"])["savepoint_path"]))
+    return {one["id"]: one["status"] for one in ours}
+
+
+def rescaling_of(manager: ManagerThread, job: str) -> dict[str, Any]:
+    return dict(manager.request("GET", f"/jobs/{job}")[1]["pystate"]["rescaling"])
+
+
+def test_a_job_that_finishes_meanwhile_is_not_started_again_and_nothing_is_kept(
+    manager: ManagerThread, tmp_path: Path
+) -> None:
+    job = submit(manager, tmp_path, "--finish", "0.5", "--savepoint", "1000")
+    found = ended(manager, job, manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3"))
+    assert "ended (FINISHED) before" in found["operation"]["failure-cause"]["pystate"]["message"]
+    assert jobs_from(manager, tmp_path) == {}
+    assert not manager.home.job(job).resubmission.exists()
+    assert not rescaling_of(manager, job)["unfinished"]
+
+
+def test_a_successor_that_has_finished_ran_and_is_not_followed_by_another(manager: ManagerThread, tmp_path: Path) -> None:
+    job = submit(manager, tmp_path, "--finish-above", "2")
+    found = ended(manager, job, manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3"))
+    assert found["operation"] == {}
+    successor = found["pystate"]["job-id"]
+    manager.wait_for(successor, "FINISHED")
+    assert jobs_from(manager, tmp_path) == {successor: "FINISHED"}
+
+
+def test_a_successor_that_somebody_cancels_is_not_followed_by_another(manager: ManagerThread, tmp_path: Path) -> None:
+    job = submit(manager, tmp_path, "--slow-above", "2")
+    answer = manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3")
+    (successor,) = eventually(lambda: jobs_from(manager, tmp_path))
+    manager.request("PATCH", f"/jobs/{successor}")
+    found = ended(manager, job, answer)
+    cause = found["operation"]["failure-cause"]["pystate"]
+    assert cause["message"] == f"Job {successor} was cancelled before it ran, so that no job runs now."
+    assert jobs_from(manager, tmp_path) == {successor: "CANCELED"}
+    assert not manager.home.job(job).resubmission.exists()
+
+
+def test_a_job_whose_program_is_gone_goes_on_and_nothing_is_kept(manager: ManagerThread, tmp_path: Path) -> None:
+    program = tmp_path / "job.py"
+    program.touch()
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp")}
+    job = manager.submit(job_file=str(program), configuration=settings)
+    manager.wait_for(job, "RUNNING")
+    program.unlink()
+    found = ended(manager, job, manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3"))
+    assert "does not exist" in found["operation"]["failure-cause"]["pystate"]["message"]
+    assert manager.state(job) == "RUNNING"
+    assert not manager.home.job(job).resubmission.exists()
+
+
+def test_a_job_is_not_stopped_for_an_earlier_state_that_is_not_there(manager: ManagerThread, tmp_path: Path) -> None:
+    job = submit(manager, tmp_path)
+    body = {"savepoint_path": str(tmp_path / "savepoint-none"), "parallelism": 2}
+    assert manager.request("POST", f"/pystate/jobs/{job}/replacement", body)[0] == 404
+    assert manager.state(job) == "RUNNING"
+    assert not manager.home.job(job).rescaling.exists()
+
+
+def test_a_stopped_job_in_whose_place_none_runs_is_told_of_until_somebody_starts_one(
+    manager: ManagerThread, tmp_path: Path
+) -> None:
+    mark = tmp_path / "once"
+    job = submit(manager, tmp_path, "--never-again", str(mark))
+    found = ended(manager, job, manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3"))
+    assert "NO JOB RUNS NOW" in found["operation"]["failure-cause"]["pystate"]["message"]
+    assert rescaling_of(manager, job)["unfinished"]
+    mark.unlink()
+    manager.request("DELETE", f"/pystate/jobs/{job}/resubmission")  # as `pystate rescale` does in the end
+    assert not rescaling_of(manager, job)["unfinished"]
+
+
 def test_one_job_is_rescaled_once_at_a_time(manager: ManagerThread, tmp_path: Path) -> None:
     job = submit(manager, tmp_path, "--savepoint", "2")
     path = f"/jobs/{job}/rescaling?parallelism=3"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 from pystate.ops.jobmanager.rest.parameters import JOB_ID, TRIGGER_ID, Parameter, number
 from pystate.ops.jobmanager.rest.resubmission_routes import FORKED_FROM, MAX_PARALLELISM, WANTED, WITHOUT_STATE
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
@@ -31,8 +32,9 @@ def _rescale(request: RestRequest) -> TriggerResponse:
 
 
 def _put_back(request: RestRequest) -> TriggerResponse:
+    snapshot = resolve_snapshot(str(request[FORKED_FROM])).uri  # before anything is stopped
     trigger_id = request.context.rescalings.trigger(
-        request.job, request[WANTED], str(request[FORKED_FROM]), without_state=request[WITHOUT_STATE]
+        request.job, request[WANTED], snapshot, without_state=request[WITHOUT_STATE]
     )
     return TriggerResponse(request_id=trigger_id)
 
@@ -55,7 +57,7 @@ ROUTES = (
         TriggerResponse,
         query=(_PARALLELISM,),
         owner_only=True,
-        refusals=(409,),
+        refusals=(404, 409, 507),
     ),
     RestRoute(
         "GET",
@@ -72,7 +74,8 @@ ROUTES = (
         TriggerResponse,
         status=202,
         body=(FORKED_FROM, WANTED, WITHOUT_STATE),
+        reads_storage=True,
         owner_only=True,
-        refusals=(409,),
+        refusals=(404, 409, 422, 503, 507),
     ),
 )
