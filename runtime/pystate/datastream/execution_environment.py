@@ -49,7 +49,8 @@ StreamT = TypeVar("StreamT")
 class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
     """The context in which a program builds a job; generic in its streams, to avoid importing them."""
 
-    def __init__(self, configuration: Configuration | None = None) -> None:
+    def __init__(self, configuration: Configuration | None = None, session: SparkSession | None = None) -> None:
+        self._session = session
         self._executor = current_executor()
         super().__init__(self._executor.base_configuration())
         if configuration is not None:
@@ -62,7 +63,12 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
 
     @property
     def spark(self) -> SparkSession:
-        """The session of the job; created at first use with the parallelism set by then."""
+        """The session that the program has given or made, else one of the job's.
+
+        That is created at first use, with the parallelism set by then.
+        """
+        if self._session is not None:
+            return self._session
         session: SparkSession = self._executor.spark_session(for_widest_step(self._configuration, self._graph()))
         return session
 
@@ -309,7 +315,8 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
                 place = "" if step.place is None else f" ({step.place})"
                 what = f"{step.name!r}{place} was built on what a cell has replaced that was run again"
                 sys.stderr.write(f"WARNING: {what}: it is left out. Run its cell again, too.\n")
-        return StreamGraph([source for source in self._sources if not source.detached], self._notices)
+        sources = [source for source in self._sources if not source.detached]
+        return StreamGraph(sources, self._notices, self._session)
 
     def _add_source(self, step: SourceTransformation) -> StreamT:
         self._sources.append(step)

@@ -402,13 +402,15 @@ class StreamGraph:
     Args:
         sources: The sources.
         notices: Sentences for the program's author.
+        session: The Spark session that the program has given; None if it leaves that to its executor.
 
     Attributes:
         batch: The job runs in BATCH mode.
     """
 
-    def __init__(self, sources: list[SourceTransformation], notices: Iterable[str] = ()) -> None:
+    def __init__(self, sources: list[SourceTransformation], notices: Iterable[str] = (), session: Any = None) -> None:
         self.sources = sources
+        self.session = session
         for source in sources:
             source.insert_timestamps()
         of_steps = (notice for step in self.transformations() for notice in step.notices)
@@ -446,7 +448,9 @@ class StreamGraph:
             made.children = [copies[id(child)] for child in step.children if id(child) in copies]
             if isinstance(made, SourceTransformation):
                 made.follow_timestamps(copies)
-        graph = StreamGraph([cast("SourceTransformation", copies[id(source)]) for source in self.sources])
+        graph = StreamGraph(
+            [cast("SourceTransformation", copies[id(source)]) for source in self.sources], session=self.session
+        )
         graph.notices, graph.batch = list(self.notices), self.batch
         return graph
 

@@ -130,6 +130,9 @@ class DriverExecutor(LocalExecutor):
                 by the job's restart strategy.
             PystateError: There is none for a new job.
         """
+        if self.present_session() is not None:
+            self._end_warm()
+            return super().spark_session(configuration)
         if self._session is None:
             self._write_down(configuration)
         try:
@@ -159,6 +162,11 @@ class DriverExecutor(LocalExecutor):
         sys.stderr.write(f"The spare driver's Spark session is not what the job needs, so a new one is made: {what}\n")
         warm.end()
         return None
+
+    def _end_warm(self) -> None:
+        warm, self._warm = self._warm, None
+        if warm is not None:
+            warm.end()
 
     def started(self, master: JobMaster) -> None:
         """Let control calls reach the job."""

@@ -6,14 +6,15 @@ import os
 import sys
 import threading
 import traceback
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from traceback import format_exception
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration, OriginKind, load_configuration
-from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.file_system_settings import current_settings, initialize
 from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
 from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.common.files.folders import make_private_folder
@@ -31,7 +32,7 @@ from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.driver.library_logs import keep_libraries_off_stdout
 from pystate.runtime.driver.program.early_check import check_before_spark
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
-from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs
+from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs, Share
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pystate.core.api.collected_results import ResultQueue
+    from pystate.runtime.spark.sessions.present_session import PresentSession
 
 
 class LocalExecutor(Executor):
@@ -72,14 +74,25 @@ class LocalExecutor(Executor):
         return self._configuration.copy()
 
     def spark_session(self, configuration: Configuration) -> SparkSession:
-        """Return the session; the first call makes it."""
+        """Return the session: the program's own, if it has made one, else ours, which the first call makes."""
         keep_libraries_off_stdout()
         with self._preparing:
+            present = self.present_session()
+            if present is not None:
+                return present
             if self._session is None:
                 directory = self.job_directory()
                 self._log_job = self._job_id
                 self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
             return self._session
+
+    def present_session(self) -> SparkSession | None:
+        """Return the session that the program has made itself; None if it has none."""
+        if self._session is not None or "pyspark" not in sys.modules:
+            return None
+        from pystate.runtime.spark.sessions.present_session import present_session  # late: it imports pyspark
+
+        return cast("SparkSession | None", present_session())
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
         """Run the job to its end, after the background jobs that still run."""
@@ -122,22 +135,32 @@ class LocalExecutor(Executor):
         except PystateError as error:
             status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
             raise
-        spark = self.spark_session(for_widest_step(configuration, graph))
-        master = JobMaster(
-            self._job_id,
-            job_name,
-            graph,
-            configuration,
-            SparkResourceManager(spark),
-            partial(job_engine, spark=spark),
-            directory,
-            status,
-            home=self._home,
-            job_runs=partial(job_runs, self._home),
-            supervised=self.supervised,
-        )
-        self.started(master)
-        return ProgramJob(self._job_id, master, status, results)
+        wide = for_widest_step(configuration, graph)
+        spark = self.spark_session(wide) if graph.session is None else graph.session
+        with ExitStack() as undo:
+            present = _present(spark, wide, status)
+            if present is not None:
+                undo.callback(present.job_ended)
+                spark = present.for_job()
+            master = JobMaster(
+                self._job_id,
+                job_name,
+                graph,
+                configuration,
+                SparkResourceManager(spark, () if present is None else present.notices()),
+                partial(job_engine, spark=spark),
+                directory,
+                status,
+                home=self._home,
+                job_runs=partial(job_runs, self._home),
+                supervised=self.supervised,
+            )
+            self.started(master)
+            share = None if present is None else Share(present.cores(graph), present.all_cores(), current_settings())
+            job = ProgramJob(self._job_id, master, status, results, share)
+            ended = undo.pop_all()
+            job.when_ended(lambda _: ended.close())
+            return job
 
     def job_directory(self) -> JobDirectory:
         """Return the job's folder, made at the first call."""
@@ -151,6 +174,23 @@ class LocalExecutor(Executor):
 
     def started(self, master: JobMaster) -> None:
         """Record the job before it runs."""
+
+
+def _present(spark: SparkSession, configuration: Configuration, status: JobStatusStore) -> PresentSession | None:
+    """Return a session that the program has made itself, once it is checked; None for one of ours.
+
+    Raises:
+        ConfigurationError: The job can't run in it.
+    """
+    from pystate.runtime.spark.sessions.present_session import PresentSession, is_present  # late: it imports pyspark
+
+    if not is_present(spark):
+        return None
+    try:
+        return PresentSession(spark, configuration)
+    except PystateError as error:
+        status.update(JobStatus.FAILED, failure=failure_dict(error, traceback.format_exc()))
+        raise
 
 
 def with_own_restarts_only(configuration: Configuration) -> Configuration:

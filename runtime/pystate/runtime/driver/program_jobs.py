@@ -1,4 +1,8 @@
-"""The jobs of one program, in its own process: one runs at a time, in the program's thread or in the background."""
+"""The jobs of one program, in its own process.
+
+One runs at a time, in the program's thread or in the background; in an application that the program has started itself, as
+many as have room beside each other.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,12 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.completable_future import CompletableFuture, completed
+from pystate.common.configuration.file_system_settings import FileSystemSettings
 from pystate.common.errors import JobCancelledError, JobTerminatedError, PystateError
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
@@ -31,6 +37,21 @@ if TYPE_CHECKING:
 _INTERRUPTED_S = 0.5
 
 
+@dataclass(frozen=True)
+class Share:
+    """What a job takes of an application in which several may run at the same time.
+
+    Attributes:
+        cores: The cores that it needs.
+        of: All cores of the application.
+        storage: The settings of file systems, of which a process has one set.
+    """
+
+    cores: int
+    of: int
+    storage: FileSystemSettings
+
+
 class ProgramJob(JobClient):
     """One job, as seen by the program that defined it.
 
@@ -39,12 +60,21 @@ class ProgramJob(JobClient):
         master: Runs it.
         status: Its status.
         results: The queue from which the program takes results; None if there is none.
+        share: What it takes of its application; None if it runs there alone.
 
     Attributes:
         has_begun: Whether it has started to run.
     """
 
-    def __init__(self, job_id: str, master: JobMaster, status: JobStatusStore, results: ResultQueue | None = None) -> None:
+    def __init__(
+        self,
+        job_id: str,
+        master: JobMaster,
+        status: JobStatusStore,
+        results: ResultQueue | None = None,
+        share: Share | None = None,
+    ) -> None:
+        self._share = share
         self._job_id = JobID(job_id)
         self._master = master
         self._status = status
@@ -55,10 +85,20 @@ class ProgramJob(JobClient):
         self._beginning = threading.Lock()
         self._given_up: Future[None] = Future()  # done when it is cancelled before its turn
 
+    def waits_for(self, before: Sequence[ProgramJob]) -> list[ProgramJob]:
+        """Return those of the jobs before it that have to end first; none if there is room beside them."""
+        running = [other for other in before if not other.has_ended]
+        shares = [other._share for other in running]  # noqa: SLF001 - of the same class
+        own = self._share
+        if own is None or any(one is None or one.storage != own.storage for one in shares):
+            return running
+        taken = sum(one.cores for one in shares if one is not None)
+        return [] if taken + own.cores <= own.of else running
+
     def await_turn(self, before: Sequence[ProgramJob]) -> bool:
-        """Wait until other jobs have ended; return False if the job was cancelled meanwhile, which ends it."""
-        for other in before:
-            either: list[Future[Any]] = [other._result, self._given_up]  # noqa: SLF001 - of the same class
+        """Wait until there is room for the job; return False if it was cancelled meanwhile, which ends it."""
+        while not self._given_up.done() and (running := self.waits_for(before)):
+            either: list[Future[Any]] = [*(other._result for other in running), self._given_up]  # noqa: SLF001
             wait(either, return_when=FIRST_COMPLETED)
         with self._beginning:
             self.has_begun = not self._given_up.done()
@@ -220,7 +260,7 @@ class ProgramJobs:
             PystateError: It failed, or was cancelled.
             BaseException: The program was interrupted; the job is CANCELED.
         """
-        for other in self._running():
+        for other in job.waits_for(self._running()):
             sys.stderr.write(f"Job {other.get_job_id()} still runs; the next one begins after it.\n")
         with _interrupts_spare_spark():
             self.start(job, tell=False)
@@ -234,7 +274,7 @@ class ProgramJobs:
                 raise
 
     def start(self, job: ProgramJob, *, tell: bool = True) -> None:
-        """Run a job in the background, once those before it have ended.
+        """Run a job in the background, once there is room for it beside those before it.
 
         Args:
             job: The job.

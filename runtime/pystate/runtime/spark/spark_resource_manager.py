@@ -35,6 +35,7 @@ class SparkResourceManager:
 
     Args:
         spark: The session.
+        notices: What the job's author is told of it.
 
     Attributes:
         application_id: Spark's id of the application.
@@ -42,8 +43,9 @@ class SparkResourceManager:
         one_machine: Whether all its tasks run on this machine.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, notices: Sequence[str] = ()) -> None:
         self._spark = spark
+        self._notices = notices
         self.application_id = str(spark.sparkContext.applicationId)
         self.version = str(spark.version)
         self.one_machine = local_threads(str(spark.sparkContext.master)) is not None
@@ -65,7 +67,7 @@ class SparkResourceManager:
         application = self._spark.sparkContext.getConf().get
         if encrypted:
             check_encryption(application, real_time=real_time)
-        return authentication_notices(application, real_time=real_time)
+        return [*self._notices, *authentication_notices(application, real_time=real_time)]
 
     def check_slots(
         self,

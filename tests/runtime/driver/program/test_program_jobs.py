@@ -7,10 +7,11 @@ from concurrent.futures import Future
 
 import pytest
 
+from pystate.common.configuration.file_system_settings import FileSystemSettings
 from pystate.common.errors import JobCancelledError, JobExecutionError, JobTerminatedError
 from pystate.common.job_status import JobStatus
 from pystate.core.api.collected_results import ResultQueue
-from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs
+from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs, Share
 from tests.waiting import LONGEST_S, wait_until
 
 
@@ -61,10 +62,41 @@ def log():
 
 @pytest.fixture
 def job(log):
-    def made(name="a", results=None):
-        return ProgramJob(name * 32, Master(log, name), Status(), results)
+    def made(name="a", results=None, share=None):
+        return ProgramJob(name * 32, Master(log, name), Status(), results, share)
 
     return made
+
+
+def share(cores, of=8, **storage):
+    return Share(cores, of, FileSystemSettings(**storage))
+
+
+def test_jobs_with_room_beside_each_other_run_at_the_same_time_and_others_wait(job, log):
+    jobs, first, second, third = ProgramJobs(), job("a", None, share(4)), job("b", None, share(4)), job("c", None, share(4))
+    for one in (first, second, third):
+        jobs.start(one)
+    wait_until(lambda: len(log) == 2)
+    assert sorted(log) == ["a begins", "b begins"]
+    second._master.told.set()
+    third._master.told.set()
+    third.get_job_execution_result().result()
+    assert log[2:] == ["b ends", "c begins", "c ends"]
+    first._master.told.set()
+    first.get_job_execution_result().result()
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [(None, share(1)), (share(1), None), (share(5), share(4)), (share(1), share(1, umask=0o007))],
+    ids=["runs alone", "beside one alone", "too few cores", "another storage"],
+)
+def test_a_job_waits_where_there_is_no_room_for_it(job, own, other):
+    running = job("a", None, other)
+    assert job("b", None, own).waits_for([running]) == [running]
+    running._master.told.set()
+    running.run()
+    assert job("b", None, own).waits_for([running]) == []
 
 
 def test_jobs_in_the_background_run_one_behind_the_other(job, log):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,16 +33,38 @@ from pystate.runtime.spark.sessions.class_data_archive import archive_options
 from pystate.runtime.spark.sessions.local_dir import private_local_dir
 from pystate.runtime.spark.sessions.real_time_settings import application_settings, real_time_threads
 from pystate.runtime.spark.sessions.secret_settings import secret_settings, secrets_by_file
+from pystate.runtime.spark.sessions.session_requirements import (
+    AT_RUN_TIME,
+    HEARTBEATS,
+    HEARTBEATS_THAT_FAIL,
+    LEAST,
+    REFUSED,
+    WORKER_SILENCE,
+    WORKER_SILENCE_S,
+    is_at_least,
+)
 from pystate.runtime.spark.workers.python_files import add_python_files
 from pystate.runtime.spark.workers.shipping import ship
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
 _CHECKSUMS = (f"{_CHECKSUM}.enabled", f"{_CHECKSUM}.enableFullRetryOnMismatch")
+_SHUFFLES = "spark.sql.shuffle.partitions"
+_SHUFFLES_OF_SPARK = "200"
+_DISCOVERY = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+_OF_QUERIES = {
+    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+    # a rerun task that writes different rows fails its stage; the default of 4.3
+    **dict.fromkeys(_CHECKSUMS, "true"),
+    # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
+}
+"""What every query of a job needs, whoever has made its session."""
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -62,22 +85,8 @@ connectors name."""
 _LOCAL_DIR = "spark.local.dir"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
-_REFUSED = {
-    "spark.dynamicAllocation.enabled": "slots are long-running tasks, an executor that is taken away takes state with it",
-    "spark.speculation": "a second copy of an exchange would run the same epoch at the same time",
-    "spark.sql.streaming.asyncProgressTracking.enabled": "a checkpoint must know which epoch Spark has committed",
-    "spark.python.worker.killOnIdleTimeout": "a slot looks idle to Spark, and one that is killed takes state with it",
-    "spark.sql.execution.pyspark.udf.killOnIdleTimeout": "an exchange that waits for its slot looks idle to Spark",
-}
-_LEAST = {
-    "spark.sql.streaming.minBatchesToRetain": (10, "Spark would delete its logs of epochs that checkpoints need"),
-    "spark.ui.retainedStages": (100, "Spark would forget the stages of an epoch before it is proven to be whole"),
-    "spark.ui.retainedTasks": (10_000, "Spark would forget the tasks of an epoch before it is proven to be whole"),
-    "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": (
-        10_000,
-        "an epoch counts when Spark tells of all its tasks",
-    ),
-}
+_OWN: weakref.WeakSet[SparkContext] = weakref.WeakSet()
+"""The applications that this process has started for jobs."""
 
 
 def python_path() -> str:
@@ -98,7 +107,7 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
     cores = real_time_threads(parallelism) if is_real_time else micro_batch_cores(parallelism).cores
     master = str(configuration.get(SparkOptions.MASTER) or f"local[{cores},{1 if is_real_time else 4}]")
     users = configuration.spark_properties()
-    for key, reason in _REFUSED.items():
+    for key, reason in REFUSED.items():
         if users.get(key, "false").lower() == "true":
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out")
@@ -115,22 +124,18 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.shuffle.partitions": str(parallelism),
+        _SHUFFLES: str(parallelism),
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+        **_OF_QUERIES,
         "spark.python.udf.pipelined.enabled": "true",
-        # a rerun task that writes different rows fails its stage; the default of 4.3
-        **dict.fromkeys(_CHECKSUMS, "true"),
-        # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
         # an epoch counts when the status store has the ends of its tasks: no event may be dropped
         "spark.scheduler.listenerbus.eventqueue.appStatus.capacity": "100000",
         # a worker ends when its JVM is silent for so long: the default of 15 s is too short on a busy machine
-        "spark.python.authenticate.socketTimeout": "600s",
+        WORKER_SILENCE: f"{WORKER_SILENCE_S}s",
         # Spark's event log and web UI hide what we hide
         "spark.redaction.regex": REDACTED,
         # clusters turn them on for everybody, in a spark-defaults.conf
-        **dict.fromkeys(_REFUSED, "false"),
+        **dict.fromkeys(REFUSED, "false"),
     }
     if is_real_time:
         settings.update(application_settings())  # the rest is its query's: one row a batch would be any other's ruin
@@ -144,9 +149,9 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         settings.update(archive_settings(configuration, master, users))
         settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **local_settings(users)})
         # lost shuffle files cost a local master its only executor, which needs no heartbeat: 60 that fail end the JVM
-        settings["spark.executor.heartbeat.maxFailures"] = str((1 << 31) - 1)
+        settings[HEARTBEATS] = str(HEARTBEATS_THAT_FAIL)
         # more than 32 files are looked at in a job of their own first, with a task for each of them
-        settings["spark.sql.sources.parallelPartitionDiscovery.parallelism"] = str(local_threads(master) or parallelism)
+        settings[_DISCOVERY] = str(local_threads(master) or parallelism)
         if _LOCAL_DIR not in users and "SPARK_LOCAL_DIRS" not in os.environ:  # which counts for more than the setting
             settings[_LOCAL_DIR] = private_local_dir()
     settings.update(users)
@@ -170,17 +175,45 @@ def spark_settings(configuration: Configuration, log: Path) -> dict[str, str]:
     return settings
 
 
+def settings_of_job(configuration: Configuration, master: str, present: Callable[[str], str | None]) -> dict[str, str]:
+    """Return what a job sets in a copy of a session that was there already; all of it can be set at any time.
+
+    Args:
+        configuration: The options in force, with the job's highest parallelism.
+        master: The master of the session.
+        present: Returns a setting of the session; None if it isn't set.
+    """
+    settings = dict(_OF_QUERIES)
+    settings.update({key: "false" for key in REFUSED if key.startswith(AT_RUN_TIME)})
+    for key, (least, _) in LEAST.items():
+        if key.startswith(AT_RUN_TIME) and not is_at_least(present(key), least):
+            settings[key] = str(least)
+    parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    if present(_SHUFFLES) in (None, _SHUFFLES_OF_SPARK):
+        settings[_SHUFFLES] = str(parallelism)
+    threads = local_threads(master)
+    if threads is not None:
+        settings[_DISCOVERY] = str(threads)
+    settings.update({key: value for key, value in configuration.spark_properties().items() if key.startswith(AT_RUN_TIME)})
+    return settings
+
+
+def is_own(context: SparkContext) -> bool:
+    """Whether this process has started the application for jobs, with all settings that they need."""
+    return context in _OWN
+
+
 def check_session(spark: SparkSession) -> None:
     """Reject wrong settings that the program, or a Spark file, has set in the session; see `spark_settings`.
 
     Raises:
         ConfigurationError: A setting would lose or duplicate state.
     """
-    for key, reason in _REFUSED.items():
+    for key, reason in REFUSED.items():
         if str(spark.conf.get(key, "false")).lower() == "true":
             message = f"{key} = true can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave {key} out, in the program and in spark-defaults.conf")
-    known = {key: value for key in (*_LEAST, *_CHECKSUMS) if (value := spark.conf.get(key, None)) is not None}
+    known = {key: value for key in (*LEAST, *_CHECKSUMS) if (value := spark.conf.get(key, None)) is not None}
     _check_least(known)
     _check_checksums(known)
 
@@ -205,9 +238,9 @@ def _check_least(settings: Mapping[str, str]) -> None:
     Raises:
         ConfigurationError: The setting is wrong.
     """
-    for key, (least, reason) in _LEAST.items():
-        text = settings.get(key, str(least))
-        if not text.isdecimal() or int(text) < least:
+    for key, (least, reason) in LEAST.items():
+        text = settings.get(key)
+        if not is_at_least(text, least):
             message = f"{key} = {text} can't be used: {reason}."
             raise ConfigurationError(message, where=key, hint=f"leave it out, or set {least} or more")
 
@@ -252,6 +285,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
     with _output_of_children(output), secrets_by_file(secrets, log.parent):
         guard_listeners()
         session = builder.getOrCreate()
+    _OWN.add(session.sparkContext)
     _leave_no_socket(session)
     _end_without_children(session)
     if target is ExecutionTarget.SPARK:

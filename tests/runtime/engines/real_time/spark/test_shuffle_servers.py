@@ -70,7 +70,7 @@ class Servers(ShuffleServers):
     """Those of some writers, each of which is its own server and handler."""
 
     def __init__(self, count, *writers):
-        super().__init__(None, count)
+        super().__init__(None, count, "a query")
         self.writers = list(writers)
 
     def _writers(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pystate.runtime.engines.micro_batch.spark.stream_formats import RELATIONS, node_name
+from pystate.runtime.engines.micro_batch.spark.stream_formats import RELATIONS, V1, node_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,26 @@ def rewritten(plan: Any, change: Callable[[Any], Any]) -> Any:
     for child in children:
         new.add(rewritten(child, change) if child.isStreaming() else child)
     return plan.withNewChildren(java.scala.jdk.javaapi.CollectionConverters.asScala(new).toSeq())
+
+
+def in_session(frame: DataFrame, session: SparkSession) -> DataFrame:
+    """Return a streaming DataFrame as one of another session, whose settings its queries then have.
+
+    Args:
+        frame: The DataFrame.
+        session: The session, of the same application.
+    """
+    ours: Any = session._jsparkSession  # noqa: SLF001 - the only access to the plan
+    if frame.sparkSession._jsparkSession.equals(ours):  # noqa: SLF001
+        return frame
+
+    def moved(relation: Any) -> Any:
+        if node_name(relation) != V1:
+            return relation
+        return copied(relation, dataSource=copied(relation.dataSource(), sparkSession=ours))
+
+    plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - pyspark has no public way to the plan
+    return frame_of(rewritten(plan, moved), session)
 
 
 def copied(product: Any, **changes: Any) -> Any:

@@ -20,10 +20,12 @@ from pystate.core.state.keys.keys import KeyCodec, type_tag
 from pystate.runtime.engines.micro_batch.spark.exchange import SlotDirectory, exchange_stage
 from pystate.runtime.engines.micro_batch.spark.level import PORT_FIELD, ROWS_FIELD, TURN_FIELD, Level, Port, levels_of
 from pystate.runtime.engines.micro_batch.spark.source_checks import check_frame, check_no_other_query
+from pystate.runtime.engines.micro_batch.spark.stream_plans import in_session
 from pystate.runtime.engines.micro_batch.spark.worker_stages import chain_stage
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan, vertex_id
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import Routing
+from pystate.runtime.spark.sessions.session_copy import session_like
 from pystate.runtime.spark.source_metrics import SourceMetrics
 from pystate.runtime.spark.spark_collection_source import collection_frame
 from pystate.runtime.spark.spark_types import type_info_of
@@ -45,7 +47,7 @@ def source_frame(spark: SparkSession, source: SourceTransformation) -> DataFrame
         frame = collection_frame(spark, source)
     else:
         assert source.frame is not None  # noqa: S101 - the environment sets one of the two
-        frame = source.frame()
+        frame = in_session(source.frame(), spark)
     return frame if source.parallelism is None else frame.coalesce(source.parallelism)
 
 
@@ -125,9 +127,8 @@ def frame_without_rows(
 
     It can be evaluated repeatedly, one epoch each time.
     """
-    session = spark.newSession()
     # Spark would drop shuffles without rows, and with them the tasks downstream
-    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session = session_like(spark, {"spark.sql.adaptive.enabled": "false"})
     nothing = spark.sparkContext.emptyRDD
     if not frames:
         first = session.createDataFrame(nothing(), from_arrow_schema(levels_of(plan)[0].schema()))

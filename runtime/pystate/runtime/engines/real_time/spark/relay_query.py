@@ -20,6 +20,7 @@ from pystate.common.text.bounded_text import first_line
 from pystate.runtime.engines.real_time.spark.relay import SCHEMA, TO_FIELD, RelayDirectory, relay_stage
 from pystate.runtime.engines.real_time.spark.shuffle_servers import ShuffleServers
 from pystate.runtime.spark.sessions.real_time_settings import OF_A_SESSION, REAL_TIME_SETTINGS
+from pystate.runtime.spark.sessions.session_copy import session_like
 from pystate.runtime.spark.workers.short_errors import with_short_errors
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class RelayQuery:
         self._query = _start(spark, directory, name, scratch)
         writers = sum(directory.partitions(level) for level in range(directory.levels - 1))
         is_local = local_threads(str(spark.sparkContext.master)) is not None
-        self._servers = ShuffleServers(spark.sparkContext, writers) if is_local else None
+        self._servers = ShuffleServers(spark.sparkContext, writers, str(self._query.runId)) if is_local else None
 
     def alone(self) -> bool:
         """Whether all relays are connected and no one else can connect; on a cluster the network decides who can.
@@ -71,11 +72,8 @@ class RelayQuery:
 
 
 def _start(spark: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> StreamingQuery:
-    own = spark.newSession()
-    for key, value in REAL_TIME_SETTINGS.items():
-        if key.startswith(OF_A_SESSION):
-            own.conf.set(key, value)
-    own.conf.set("spark.sql.adaptive.enabled", "false")
+    settings = {key: value for key, value in REAL_TIME_SETTINGS.items() if key.startswith(OF_A_SESSION)}
+    own = session_like(spark, {**settings, "spark.sql.adaptive.enabled": "false"})
     frame = _source(own, directory.partitions(0))
     for level in range(directory.levels):
         if level > 0:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SPARK = "org.apache.spark"
 _SHUFFLE = "shuffle.streaming"
 _WRITER = f"{_SHUFFLE}.StreamingShuffleWriter"
+_GROUP = "spark.jobGroup.id"
 _LOCAL_ENDPOINT = "scheduler.local.LocalEndpoint"
 
 
@@ -30,10 +31,12 @@ class ShuffleServers:
     Args:
         context: The context of an application with a local master.
         count: The number of servers.
+        group: The job group of the query: another job's servers may be in the same JVM.
     """
 
-    def __init__(self, context: SparkContext, count: int) -> None:
+    def __init__(self, context: SparkContext, count: int, group: str) -> None:
         self._context = context
+        self._group = group
         self._count = count
         self._closed = count == 0
 
@@ -72,7 +75,7 @@ class ShuffleServers:
         for runner in list(jvm.java.util.Collections.list(runners.elements())):
             task = self._field("executor.Executor$TaskRunner", "task", runner)
             context = None if task is None else self._field("scheduler.Task", "context", task)
-            if context is None:
+            if context is None or context.getLocalProperty(_GROUP) != self._group:
                 continue
             for listener in list(self._field("TaskContextImpl", "onCompleteCallbacks", context)):
                 writer = self._captured(self._captured(listener))
