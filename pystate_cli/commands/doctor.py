@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from enum import Enum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,7 @@ import typer
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, Health, fail, ok, warn
 from pystate_cli.arguments.options import ConfDirOption, JobManagerOption, JsonOption, PropertyOption, VerboseOption
-from pystate_cli.doctor import connectors, machine, service, storage
+from pystate_cli.doctor import connectors, machine, present_session, service, storage
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 
@@ -18,11 +19,21 @@ if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
 
 
+class Target(str, Enum):
+    """Where jobs are to run."""
+
+    SESSION = "session"
+
+
 def doctor(
     context: typer.Context,
     spark: Annotated[
         bool, typer.Option("--spark", help="Also start Spark and run a small job in it.", show_default=False)
     ] = False,
+    target: Annotated[
+        Target | None,
+        typer.Option(metavar="session", help="Look whether jobs can run in a Spark session that programs make themselves."),
+    ] = None,
     conf_dir: ConfDirOption = None,
     properties: PropertyOption = None,
     as_json: JsonOption = False,
@@ -36,7 +47,7 @@ def doctor(
     session = Session.of(context)
     console = session.console
     findings: list[Finding] = []
-    for finding in _findings(session, conf_dir, properties or [], job_manager, start_spark=spark):
+    for finding in _findings(session, conf_dir, properties or [], job_manager, start_spark=spark, target=target):
         findings.append(finding)
         if as_json:
             continue
@@ -54,7 +65,13 @@ def doctor(
 
 
 def _findings(
-    session: Session, conf_dir: str | None, properties: list[str], address: str | None, *, start_spark: bool
+    session: Session,
+    conf_dir: str | None,
+    properties: list[str],
+    address: str | None,
+    *,
+    start_spark: bool,
+    target: Target | None,
 ) -> Iterator[Finding]:
     yield machine.check_python()
     yield machine.check_packages()
@@ -70,8 +87,13 @@ def _findings(
     if configuration is None:
         return
     yield from connectors.check_connectors(configuration)
-    yield machine.check_cores(configuration)
-    yield from machine.check_authentication(configuration)
+    if target is Target.SESSION:
+        with session.console.waiting("Asking Spark for its settings"):
+            settings = list(present_session.check_session(configuration))
+        yield from settings
+    else:
+        yield machine.check_cores(configuration)
+        yield from machine.check_authentication(configuration)
     with session.console.waiting("Trying the storage"):
         stored = list(storage.check_storage(configuration))
     yield from stored

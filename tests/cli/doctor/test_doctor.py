@@ -16,7 +16,7 @@ from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.open_files import check_files_of_spark
 from pystate.connectors.finding import Finding, Health, fail, ok, warn
-from pystate_cli.doctor import machine, service, storage
+from pystate_cli.doctor import machine, present_session, service, storage
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 from tests.cli.views.test_views import rendered
 
@@ -281,3 +281,32 @@ def test_the_verdict():
     assert verdict(findings[:1]) == "All 1 checks are well."
     assert verdict(findings) == "1 of 2 checks warn."
     assert verdict([*findings, fail("c", "")]) == "1 of 3 checks failed, 1 warn."
+
+
+def test_a_session_that_programs_make_is_looked_at_setting_by_setting(pystate, conf, monkeypatch):
+    settings = {"spark.master": "local[2]", "spark.speculation": "true"}
+    monkeypatch.setattr(present_session, "_settings", lambda: settings)
+    code, out, _ = pystate("doctor", "--target", "session")
+    assert code == 1
+    lines = [line for line in out.splitlines() if "session" in line[6:23] or "spark-defaults.conf" in line]
+    reason = "a second copy of an exchange would run the same epoch at the same time"
+    assert lines[:4] == [
+        "fail  session            spark.master is local[2]: parallelism 1 needs 4 cores (2 x parallelism + 2)",
+        "                         try: spark.master local[4,4]   (in spark-defaults.conf)",
+        f"fail  session            spark.speculation is true: {reason}",
+        "                         try: spark.speculation false   (in spark-defaults.conf)",
+    ]
+    assert "warn  session            spark.python.worker" not in out
+    assert "warn  session            spark.python.authenticate.socketTimeout is not set" in out
+    assert not [line for line in out.splitlines() if line[6:23].strip() == "cores"], "those are of a session of ours"
+
+    lacking = present_session.check_session(Configuration({"parallelism.default": "1"}))
+    settings |= dict(str(finding.hint).split("   ")[0].split(" ", 1) for finding in lacking)
+    (found,) = present_session.check_session(Configuration({"parallelism.default": "1"}))
+    assert found.health is Health.OK
+
+
+def test_a_spark_that_tells_no_settings_fails(monkeypatch):
+    monkeypatch.setattr(present_session, "_SETTINGS", "raise SystemExit('no Java')")
+    (found,) = present_session.check_session(Configuration({}))
+    assert found == fail("session", "PySpark does not tell its settings: no Java", "look at Java and at SPARK_HOME")

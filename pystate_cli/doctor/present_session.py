@@ -1,0 +1,68 @@
+"""Checks of a Spark session that programs make themselves: whether jobs can run in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pystate.connectors.finding import Finding, fail, ok, warn
+
+if TYPE_CHECKING:
+    from pystate.common.configuration.configuration import Configuration
+
+_SECONDS = 180
+# what spark-defaults.conf, SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS say; no application is started
+_SETTINGS = """
+import json
+from pyspark import SparkConf, SparkContext
+SparkContext._ensure_initialized()
+print(json.dumps(dict(SparkConf().getAll())))
+"""
+_NAME = "session"
+
+
+def check_session(configuration: Configuration) -> Iterator[Finding]:
+    """Check the settings that a plain `SparkSession.builder.getOrCreate()` would start its application with, one by one.
+
+    Args:
+        configuration: Has the parallelism and the engine of the job.
+    """
+    from pystate.common.configuration.execution_options import CoreOptions, ExecutionOptions
+    from pystate.runtime.spark.sessions.session_requirements import missing, requirements
+
+    settings = _settings()
+    if isinstance(settings, Finding):
+        yield settings
+        return
+    parallelism, engine = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM)), configuration.get(ExecutionOptions.ENGINE)
+    lacking = missing(parallelism, engine, settings.get)
+    for one in lacking:
+        text = f"{one.requirement.key} is {one.found or 'not set'}: {one.requirement.why}"
+        say = fail if one.requirement.grave else warn
+        yield say(_NAME, text, f"{one.line}   (in spark-defaults.conf)")
+    if not lacking:
+        count = len({one.key for one in requirements(parallelism, engine)})
+        yield ok(_NAME, f"{count} settings are as a job of parallelism {parallelism} needs them in a session of yours")
+
+
+def _settings() -> dict[str, str] | Finding:
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program
+            [sys.executable, "-c", _SETTINGS],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return fail(_NAME, f"PySpark did not tell its settings within {_SECONDS} s", "pystate doctor --spark -v")
+    if done.returncode:
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["it says nothing"]
+        return fail(_NAME, f"PySpark does not tell its settings: {last[0].strip()}", "look at Java and at SPARK_HOME")
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
