@@ -7,7 +7,7 @@ that the job needs. So there is nothing to put back, however a job ends, and sev
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -28,9 +28,6 @@ from pystate.runtime.spark.sessions.session_requirements import AT_RUN_TIME, MAS
 from pystate.runtime.spark.workers.python_files import add_python_files
 from pystate.runtime.spark.workers.shipping import ship
 from pystate.runtime.spark.workers.workers_of_present_session import WorkersOfPresentSession
-
-if TYPE_CHECKING:
-    pass
 
 _CONNECT = "pyspark.sql.connect"
 _OLDEST = (4, 1)
