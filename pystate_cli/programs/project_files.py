@@ -27,9 +27,11 @@ A pystate job: `{module}.py` {about}.
     pip install 'pystate-spark[test]' # pytest
     python -m pytest                        # its parts, without Spark
     pystate doctor                          # can jobs run here?
+    pystate check {module}.py               # what is wrong with it, without Spark
 {commands}
+    pystate dev {module}.py                 # run it, and at each save go on with the new code
     pystate watch {name}
-    pystate stop {name}                     # end it behind a savepoint, and print its path
+    pystate stop {name}                     # end it with a savepoint, and print its path
     pystate run -d -s SAVEPOINT {module}.py # go on from there, with -p at another parallelism
 
 Settings are in `conf/flink-conf.toml`.

@@ -60,7 +60,7 @@ def test_the_page_works_from_its_first_file_to_its_last_command(reader: Reader) 
     reader.follow(rest)
     assert "1 passed" in reader.said["python -m pytest -q test_count.py"]
     assert "count (RUNNING)" in reader.said["pystate list"]
-    assert "count     count  value  4 " in reader.said["pystate savepoints inspect $SAVEPOINT"]
-    assert "restored  count" in reader.said["pystate info -s $SAVEPOINT count.py input"]
+    assert "count     count  value  4 " in reader.said['pystate savepoints inspect "$SAVEPOINT"']
+    assert "restored  count" in reader.said['pystate info -s "$SAVEPOINT" count.py input']
     printed = [line for line in reader.said["pystate logs count"].splitlines() if "+I[" in line]
     assert len(printed) == 2, "the old input is not read again"

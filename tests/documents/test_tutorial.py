@@ -187,4 +187,4 @@ def test_the_page_works_from_step_6_to_its_last_command(reader: Reader, step: Ca
     lines = [line for file in reader.folder.glob("output/alerts/*/*.jsonl") for line in file.read_text("utf-8").splitlines()]
     found = Counter((alert["card"], alert["cents"], alert["time"]) for alert in map(json.loads, lines))
     assert found == Counter(counted_cases(payments)), "each alert once, over a stop, a change and a rescale"
-    assert {"cases", "strange-shops", "spent"} <= set(reader.said["pystate savepoints inspect $SAVEPOINT"].split())
+    assert {"cases", "strange-shops", "spent"} <= set(reader.said['pystate savepoints inspect "$SAVEPOINT"'].split())
