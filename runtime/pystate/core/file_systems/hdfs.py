@@ -8,14 +8,13 @@ import subprocess
 import threading
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree  # noqa: S405 - reads the operator's own settings only
 
 from pystate.common.configuration.file_system_options import HdfsClient, HdfsOptions
 from pystate.common.configuration.file_system_settings import HdfsSettings
+from pystate.common.configuration.hadoop_files import CONF_DIR_VARIABLE, hadoop_properties
 from pystate.common.distribution import pip_install
-from pystate.common.errors import SnapshotError, StorageError
+from pystate.common.errors import ConfigurationError, SnapshotError, StorageError
 
-CONF_DIR_VARIABLE = "HADOOP_CONF_DIR"
 WEBHDFS_PORT = 9870
 """The default port of WebHDFS in Hadoop 3."""
 
@@ -157,14 +156,9 @@ def _hadoop_property(settings: HdfsSettings, file: str, name: str) -> str | None
         SnapshotError: The file can't be read.
     """
     folder = _conf_dir(settings)
-    if folder is None or not (folder / file).is_file():
+    if folder is None:
         return None
     try:
-        root = ElementTree.parse(folder / file).getroot()  # noqa: S314 - see above
-    except (OSError, ElementTree.ParseError) as error:
-        message = f"Hadoop's settings can't be read: {error}"
-        raise SnapshotError(message, where=str(folder / file)) from error
-    for entry in root.iter("property"):
-        if (entry.findtext("name") or "").strip() == name:
-            return (entry.findtext("value") or "").strip() or None
-    return None
+        return hadoop_properties(folder / file).get(name)
+    except ConfigurationError as error:
+        raise SnapshotError(error.message, where=error.where) from error

@@ -145,6 +145,11 @@ class DriverExecutor(LocalExecutor):
             self._status.report_failure(failure_dict(lost, traceback.format_exc()))
             raise lost from error
 
+    def waits(self, sentence: str) -> None:
+        """Report what the session waits for, to the log and in the job's status."""
+        super().waits(sentence)
+        self._status.waits(sentence)
+
     def _write_down(self, configuration: Configuration) -> None:
         """Record what the session was created for, so that the job manager can prepare another one for the job."""
         with contextlib.suppress(OSError):  # a full disk: then none is ready

@@ -36,6 +36,7 @@ from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs, Share
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.spark.applications.yarn_start import watched_start
 from pystate.runtime.spark.sessions.session import create_session
 from pystate.runtime.spark.spark_resource_manager import SparkResourceManager
 from pystate.runtime.spark.workers.python_files import add_python_files
@@ -83,7 +84,9 @@ class LocalExecutor(Executor):
             if self._session is None:
                 directory = self.job_directory()
                 self._log_job = self._job_id
-                self._session = create_session(configuration, f"pystate {self._job_id}", directory.log)
+                name = f"pystate {self._job_id}"
+                with watched_start(configuration, name, self.waits):
+                    self._session = create_session(configuration, name, directory.log)
             return self._session
 
     def present_session(self) -> SparkSession | None:
@@ -93,6 +96,10 @@ class LocalExecutor(Executor):
         from pystate.runtime.spark.sessions.present_session import present_session  # late: it imports pyspark
 
         return cast("SparkSession | None", present_session())
+
+    def waits(self, sentence: str) -> None:
+        """Report what the session waits for, before there is a job."""
+        sys.stderr.write(f"{sentence}\n")
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
         """Run the job to its end, after the background jobs that still run."""

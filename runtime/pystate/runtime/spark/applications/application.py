@@ -12,6 +12,7 @@ from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError, JobExecutionError, SparkLostError
 from pystate.runtime.spark.applications.application_state import (
     ApplicationState,
+    ClusterView,
     application_state,
     cores_sentence,
     is_blocked,
@@ -21,11 +22,11 @@ from pystate.runtime.spark.applications.required_cores import RequiredCores
 from pystate.runtime.spark.applications.standalone_master import (
     DEFAULT_MASTER_PORT,
     MASTER_PORT_KEY,
-    MasterView,
     fetch_json,
     look_at_master,
     masters_in,
 )
+from pystate.runtime.spark.applications.yarn_resource_manager import YARN, look_at_yarn, yarn_addresses, yarn_conf_dirs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,8 +47,8 @@ class Executors(Protocol):
     def cores(self) -> int:
         """Return how many tasks the present executors run concurrently."""
 
-    def view(self) -> MasterView | None:
-        """Return the view of the standalone master; None if unknown."""
+    def view(self) -> ClusterView | None:
+        """Return what the cluster says; None if unknown."""
 
 
 class SparkExecutors:
@@ -67,8 +68,10 @@ class SparkExecutors:
         """Return how many tasks the present executors run concurrently."""
         return executor_cores(self._spark)
 
-    def view(self) -> MasterView | None:
-        """Return the view of the standalone master; None if unknown."""
+    def view(self) -> ClusterView | None:
+        """Return what the standalone master or YARN says; None if unknown."""
+        if self.master == YARN:
+            return look_at_yarn(yarn_addresses(yarn_conf_dirs()).pages, self.application_id, fetch_json)
         if not masters_in(self.master):
             return None
         return look_at_master(self.master, self._port, worker_pages(self._spark), fetch_json)
@@ -204,7 +207,7 @@ def worker_pages(spark: SparkSession) -> list[str]:
 
 
 def is_forgotten(spark: SparkSession) -> bool:
-    """Return whether the master has forgotten the session's application, so that its executors will end."""
+    """Return whether the cluster has forgotten or ended the session's application, so that its executors will end."""
     try:
         executors = SparkExecutors(spark)
         view = executors.view()

@@ -16,10 +16,13 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.deployment_options import ExecutionTarget, PythonOptions
 from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError
+from pystate.runtime.spark.applications.yarn_resource_manager import YARN, yarn_addresses, yarn_conf_dirs
+from pystate.runtime.spark.workers.python_daemons import SOCKET_FOLDER
 from pystate.runtime.spark.workers.python_files import paths_of
 
 _ELSEWHERE = ("192.0.2.1", 9)
 """An address that doesn't exist: its route is the default route."""
+_SHORT_FOLDER = "/tmp"  # noqa: S108 - of each executor's machine, as Spark takes it on other clusters; sockets are their owner's
 _CONNECT_S = 5.0
 _RETRY_S = 0.5
 
@@ -40,8 +43,11 @@ def cluster_settings(
         ExternalSystemError: The master doesn't answer.
     """
     settings = archive_settings(configuration, master, users)
+    if master == YARN:
+        # below a container's own folder for temporary files a socket's path would be longer than the system takes
+        settings[SOCKET_FOLDER] = _SHORT_FOLDER
     if "spark.driver.host" not in users and "SPARK_LOCAL_IP" not in os.environ:
-        address = address_towards(master, patience_s)
+        address = address_towards(master, patience_s, configuration)
         if address is not None:
             # Spark's own guess is the host's name, which on a machine with several networks may be an address of any of them
             settings["spark.driver.host"] = address
@@ -61,7 +67,7 @@ def archive_settings(configuration: Configuration, master: str, users: Mapping[s
     for word in text.split(","):
         archive, hash_sign, name = word.strip().partition("#")
         words += [f"{path}{hash_sign}{name}" for path in paths_of(PythonOptions.PYTHON_ARCHIVES.key, archive)]
-    key = "spark.yarn.dist.archives" if master == "yarn" else "spark.archives"
+    key = "spark.yarn.dist.archives" if master == YARN else "spark.archives"
     if key in users:
         message = f"{PythonOptions.PYTHON_ARCHIVES.key} and {key} are set both, and one would replace the other."
         raise ConfigurationError(message, where=key, hint=f"put all archives into {PythonOptions.PYTHON_ARCHIVES.key}")
@@ -86,12 +92,13 @@ def worker_python(configuration: Configuration, target: ExecutionTarget, users: 
     return chosen or sys.executable
 
 
-def address_towards(master: str, patience_s: float) -> str | None:
+def address_towards(master: str, patience_s: float, configuration: Configuration | None = None) -> str | None:
     """Return the address of this machine as seen by a cluster; None if no route to it is known.
 
     Args:
         master: Spark's master.
         patience_s: How long a standalone master may take to answer.
+        configuration: The options in force, which may say where Hadoop's settings are.
 
     Raises:
         ConfigurationError: The master's host is unknown.
@@ -99,6 +106,9 @@ def address_towards(master: str, patience_s: float) -> str | None:
     """
     if master.startswith("spark://"):
         return _address_at_masters(master, patience_s)
+    if master == YARN:
+        found = (_own_address(peer) for peer in yarn_addresses(yarn_conf_dirs(configuration)).clients)
+        return next((address for address in found if address is not None), None)
     if master.startswith("k8s://"):
         url = urlsplit(re.sub(r"^k8s://(?!https?://)", "k8s://https://", master)[len("k8s://") :])
         return _own_address((url.hostname or "", url.port or 443))

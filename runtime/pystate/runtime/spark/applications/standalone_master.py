@@ -60,6 +60,37 @@ class MasterView:
         """Return the cores that an application holds, including those of executors that are still starting."""
         return sum(one.cores for one in self.applications if one.application_id == application_id)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no core is free."""
+        return self.cores_used >= self.cores
+
+    def lost_sentence(self, application_id: str) -> str:
+        """Return the sentence on an application that it doesn't know."""
+        return (
+            f"The Spark master {self.url} does not know the application {application_id}: it was started again without its "
+            "memory (spark.deploy.recoveryMode)."
+        )
+
+    def cores_sentence(self, application_id: str, cores: int) -> str:
+        """Return the sentence on the cluster's cores and who holds them, for an application whose executors have `cores`."""
+        if self.workers == 0:
+            return f"the Spark master {self.url} has no workers"
+        free = self.cores - self.cores_used
+        told = f"the Spark master {self.url} has {self.cores} cores"
+        own = self.given_to(application_id)
+        if own > cores:
+            return f"{told} and has given {own} of them to this application; executors with {cores} have come"
+        others = self.others(application_id)
+        if not others:
+            return f"{told} and has given this application {cores}, {free or 'none'} are free"
+        who = "another application holds" if len(others) == 1 else "other applications hold"
+        held = "them" if not free and not cores else str(sum(one.cores for one in others))
+        names = ", ".join(f"{one.name} ({one.application_id}): {one.cores}" for one in others[:3])
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        given = f", {cores} are given to this one" if cores else ""
+        return f"{told}, {free or 'none'} free: {who} {held} ({names}{more}){given}"
+
     def others(self, application_id: str) -> list[Application]:
         """Return the other applications that hold cores, the largest first."""
         holding = [one for one in self.applications if one.cores and one.application_id != application_id]

@@ -13,7 +13,7 @@ from pystate.common.configuration.execution_target import local_threads
 from pystate.common.configuration.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.runtime.spark.sessions.local_dir import socket_folder
-from pystate.runtime.spark.workers.python_daemons import UNIX_SOCKETS_KEY
+from pystate.runtime.spark.workers.python_daemons import SOCKET_FOLDER, UNIX_SOCKETS_KEY
 
 AUTHENTICATE = "spark.authenticate"
 NETWORK_CRYPTO = "spark.network.crypto.enabled"
@@ -21,7 +21,6 @@ SASL_FALLBACK = "spark.network.crypto.saslFallback"
 """Whether a peer that doesn't encrypt is spoken with all the same; true in Spark."""
 SSL_RPC = "spark.ssl.rpc.enabled"
 SECRET = "spark.authenticate.secret"  # noqa: S105 - a key
-SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
 _HOW = f"set {AUTHENTICATE} = true and the same {SECRET} in flink-conf.toml and in the spark-defaults.conf of the cluster"
 
 

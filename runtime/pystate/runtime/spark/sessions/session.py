@@ -28,6 +28,7 @@ from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH
 from pystate.runtime.spark import worker_site
 from pystate.runtime.spark.applications.cluster_settings import archive_settings, cluster_settings, worker_python
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores
+from pystate.runtime.spark.applications.yarn_resource_manager import hadoop_variables
 from pystate.runtime.spark.sessions.authentication import encryption_settings, local_settings
 from pystate.runtime.spark.sessions.class_data_archive import archive_options
 from pystate.runtime.spark.sessions.local_dir import private_local_dir
@@ -265,6 +266,7 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
     target = execution_target(configuration)
     java = find_java()
     os.environ.update(java.environment)
+    os.environ.update(hadoop_variables(configuration))
     if configuration.get(JobManagerOptions.CLASS_DATA_ARCHIVE):
         options = settings[_JAVA_OPTIONS]
         settings[_JAVA_OPTIONS] = f"{archive_options(java, os.environ, options)} {options}".strip()

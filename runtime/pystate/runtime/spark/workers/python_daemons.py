@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 UNIX_SOCKETS_KEY = "spark.python.unix.domain.socket.enabled"
+SOCKET_FOLDER = "spark.python.unix.domain.socket.dir"
 """With ports, Spark notices by itself."""
 _FACTORY = "org.apache.spark.api.python.PythonWorkerFactory"
 
