@@ -11,7 +11,7 @@ import typer
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, Health, fail, ok, warn
 from pystate_cli.arguments.options import ConfDirOption, JobManagerOption, JsonOption, PropertyOption, VerboseOption
-from pystate_cli.doctor import connectors, machine, present_session, service, storage
+from pystate_cli.doctor import connectors, machine, present_session, service, storage, yarn
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 
@@ -23,6 +23,7 @@ class Target(str, Enum):
     """Where jobs are to run."""
 
     SESSION = "session"
+    YARN = "yarn"
 
 
 def doctor(
@@ -32,7 +33,7 @@ def doctor(
     ] = False,
     target: Annotated[
         Target | None,
-        typer.Option(metavar="session", help="Look whether jobs can run in a Spark session that programs make themselves."),
+        typer.Option(metavar="session|yarn", help="Look whether jobs can run in a session that programs make, or on YARN."),
     ] = None,
     conf_dir: ConfDirOption = None,
     properties: PropertyOption = None,
@@ -83,7 +84,8 @@ def _findings(
         spark = machine.check_spark(start=start_spark)
     yield spark
     yield service.check_home(session.home)
-    configuration = yield from _configuration(session, conf_dir, properties)
+    of_target = [yarn.MASTER] if target is Target.YARN else []
+    configuration = yield from _configuration(session, conf_dir, [*properties, *of_target])
     if configuration is None:
         return
     yield from connectors.check_connectors(configuration)
@@ -94,6 +96,10 @@ def _findings(
     else:
         yield machine.check_cores(configuration)
         yield from machine.check_authentication(configuration)
+    if target is Target.YARN:
+        with session.console.waiting("Asking YARN"):
+            found = list(yarn.check_yarn(configuration))
+        yield from found
     with session.console.waiting("Trying the storage"):
         stored = list(storage.check_storage(configuration))
     yield from stored

@@ -24,6 +24,7 @@ from pystate.connectors.finding import Finding, fail, ok, warn
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
     from pystate.common.files.home import PystateHome
+    from pystate.runtime.spark.applications.required_cores import RequiredCores
 
 PACKAGES = (
     "typer",
@@ -133,15 +134,25 @@ def check_spark(*, start: bool) -> Finding:
     return ok("spark", f"PySpark {version} ran a job in {time.monotonic() - begun:.1f} s")
 
 
-def check_cores(configuration: Configuration) -> Finding:
-    """Compare Spark's cores with those that the parallelism needs."""
+def required_cores(configuration: Configuration) -> RequiredCores:
+    """Return the cores that a job with one task after its source needs."""
     from pystate.common.configuration.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions
-    from pystate.common.configuration.pystate_options import SparkOptions
     from pystate.runtime.spark.applications.required_cores import micro_batch_cores, real_time_cores
 
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
+    if configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME:
+        return real_time_cores(parallelism, [parallelism])
+    return micro_batch_cores(parallelism)
+
+
+def check_cores(configuration: Configuration) -> Finding:
+    """Compare Spark's cores with those that the parallelism needs."""
+    from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+    from pystate.common.configuration.pystate_options import SparkOptions
+
+    required = required_cores(configuration)
+    parallelism, needed = required.parallelism, required.cores
     is_real_time = configuration.get(ExecutionOptions.ENGINE) is ExecutionEngine.REAL_TIME
-    needed = (real_time_cores(parallelism, [parallelism]) if is_real_time else micro_batch_cores(parallelism)).cores
     here = core_count()
     master = configuration.get(SparkOptions.MASTER)
     more = f", and {parallelism} more for each further task of the real-time engine" if is_real_time else ""

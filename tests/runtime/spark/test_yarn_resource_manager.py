@@ -86,13 +86,13 @@ def view(app, metrics=METRICS):
             f"YARN has {ID} in queue root.default, ACCEPTED; 512 of 2048 MB free on 1 node; YARN says: Application is added "
             "to the scheduler and is not yet activated. Queue's AM resource limit exceeded",
         ),
-        (KILLED, f"YARN has ended the application {ID} (KILLED): Application {ID} was killed by user root at 127.0.0.1"),
+        (KILLED, f"the application {ID} was ended in YARN (KILLED): Application {ID} was killed by user root at 127.0.0.1"),
         (
             FAILED,
-            f"YARN has ended the application {ID} (FAILED): AM Container exited with exitCode: -1000 Failing this "
+            f"the application {ID} was ended in YARN (FAILED): AM Container exited with exitCode: -1000 Failing this "
             "attempt.Diagnostics: No space available",
         ),
-        (None, f"YARN ({PAGE}) does not know the application {ID}: it was started again without memory"),
+        (None, f"the application {ID} is not known to YARN ({PAGE}), which was started again without its memory"),
     ],
 )
 def test_what_an_application_asked_for_and_got_is_said_in_words_of_yarn(app, sentence):

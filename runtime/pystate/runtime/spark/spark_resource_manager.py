@@ -13,8 +13,8 @@ from pystate.runtime.spark.applications.application import (
     SparkExecutors,
     check_cores,
     driver_address,
+    end_in_cluster,
     is_alive,
-    is_forgotten,
 )
 from pystate.runtime.spark.applications.executor_check import check_executors
 from pystate.runtime.spark.applications.required_cores import RequiredCores
@@ -113,9 +113,8 @@ class SparkResourceManager:
 
     def loss(self) -> str | None:
         """Return how the application was lost; None if it wasn't."""
-        if not is_alive(self._spark):
-            end = jvm_end(self._spark)
-            return "is gone" if end is None else f"is gone ({end})"
-        if is_forgotten(self._spark):
-            return "is not known to the Spark master any more (spark.deploy.recoveryMode)"
-        return None
+        told = end_in_cluster(self._spark)
+        if told is not None or is_alive(self._spark):
+            return told
+        end = jvm_end(self._spark)
+        return "is gone" if end is None else f"is gone ({end})"

@@ -94,11 +94,12 @@ def test_the_end_of_a_jvm_is_known_by_its_process(exits, told):
         (True, False, None),
         (False, False, "is gone"),
         (True, True, "is not known to the Spark master any more (spark.deploy.recoveryMode)"),
+        (False, True, "was ended in YARN (KILLED)"),
     ],
 )
 def test_an_application_is_lost_where_it_has_stopped_or_its_master_has_forgotten_it(monkeypatch, alive, forgotten, loss):
     monkeypatch.setattr(resource_manager, "is_alive", lambda _: alive)
-    monkeypatch.setattr(resource_manager, "is_forgotten", lambda _: forgotten)
+    monkeypatch.setattr(resource_manager, "end_in_cluster", lambda _: loss if forgotten else None)
     spark = Mock(sparkContext=Mock(master="local[4]"))
     assert resource_manager.SparkResourceManager(spark).loss() == loss
 

@@ -206,14 +206,16 @@ def worker_pages(spark: SparkSession) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def is_forgotten(spark: SparkSession) -> bool:
-    """Return whether the cluster has forgotten or ended the session's application, so that its executors will end."""
+def end_in_cluster(spark: SparkSession) -> str | None:
+    """Return how the cluster has forgotten or ended the session's application, as the end of a sentence; else None."""
     try:
         executors = SparkExecutors(spark)
         view = executors.view()
     except Exception:  # py4j has several ways to say that the JVM is gone
-        return False
-    return view is not None and not view.knows(executors.application_id)
+        return None
+    if view is None or view.knows(executors.application_id):
+        return None
+    return view.end(executors.application_id)
 
 
 def executor_cores(spark: SparkSession) -> int:

@@ -19,6 +19,9 @@ class ClusterView(Protocol):
     def given_to(self, application_id: str) -> int:
         """Return how much an application has for executors, including those that are still starting; 0 for nothing."""
 
+    def end(self, application_id: str) -> str:
+        """Return what has become of an application that it doesn't know, as the end of a sentence."""
+
     def lost_sentence(self, application_id: str) -> str:
         """Return the sentence on what has become of an application that it doesn't know."""
 

@@ -65,6 +65,11 @@ class MasterView:
         """Whether no core is free."""
         return self.cores_used >= self.cores
 
+    def end(self, application_id: str) -> str:
+        """Return what has become of an application that it doesn't know, as the end of a sentence."""
+        del application_id
+        return "is not known to the Spark master any more (spark.deploy.recoveryMode)"
+
     def lost_sentence(self, application_id: str) -> str:
         """Return the sentence on an application that it doesn't know."""
         return (

@@ -87,19 +87,23 @@ class YarnView:
         """Whether nobody gets the next container as long as nothing in the cluster changes."""
         return self.nodes == 0 or self.state == "ACCEPTED" or (self.asked > 0 and self.free_mb < self.asked_mb)
 
+    def end(self, application_id: str) -> str:
+        """Return what has become of an application that gets no executors any more, as the end of a sentence."""
+        if self.application_id != application_id:
+            return f"is not known to YARN ({self.page}), which was started again without its memory"
+        why = f": {self.diagnostics.rstrip('.')}" if self.diagnostics else ""
+        return f"was ended in YARN ({self.state}){why}"
+
     def lost_sentence(self, application_id: str) -> str:
         """Return the sentence on what has become of an application that gets no executors any more."""
-        if self.application_id != application_id:
-            return f"YARN ({self.page}) does not know the application {application_id}: it was started again without memory."
-        why = f": {self.diagnostics.rstrip('.')}" if self.diagnostics else ""
-        return f"YARN has ended the application {application_id} ({self.state}){why}."
+        return f"The application {application_id} {self.end(application_id)}."
 
     def cores_sentence(self, application_id: str, cores: int) -> str:
         """Return the sentence on what an application has asked YARN for and was given, and why no more."""
         if self.nodes == 0:
             return f"YARN ({self.page}) has no node managers"
         if not self.knows(application_id):
-            return self.lost_sentence(application_id).rstrip(".")
+            return f"the application {application_id} {self.end(application_id)}"
         told = [f"YARN has {application_id} in queue {self.queue}, {self.state}"]
         executors = self.given_to(application_id)
         if self.state == "RUNNING":
