@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +40,12 @@ class HdfsCluster:
     address: str
     webhdfs: str
     class_path: str
+
+    def names_in(self, folder: str) -> set[str]:
+        """Return the names of what is in a folder."""
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(f"http://{self.webhdfs}/webhdfs/v1{folder}?op=LISTSTATUS", timeout=LONGEST_S) as answer:
+            return {one["pathSuffix"] for one in json.load(answer)["FileStatuses"]["FileStatus"]}
 
     @property
     def libhdfs_environment(self) -> dict[str, str]:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
+import pyspark
+
 from pystate.common.processes.java import find_java
 from tests.faults.processes import command_of, is_gone, kill
 from tests.servers import hdfs_cluster
@@ -25,6 +27,8 @@ from tests.servers.places import SERVERS
 from tests.waiting import LONGEST_S, wait_until
 
 JARS = SERVERS / "yarn"
+SPARK_JARS = Path(pyspark.__file__).parent / "jars"
+"""For spark.yarn.jars: without it each application uploads 400 MB."""
 _MARK = "PYSTATE_TESTS_YARN"
 """A variable of the daemons and of all containers, which live on where their node manager is killed."""
 _OPENED = [

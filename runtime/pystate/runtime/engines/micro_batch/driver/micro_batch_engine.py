@@ -58,6 +58,7 @@ from pystate.runtime.plan.job_plan import JobPlan, SinkPlan
 from pystate.runtime.plan.task import JobEnvironment
 from pystate.runtime.plan.task_output import LINE_FIELD
 from pystate.runtime.plan.time_steps import waits_for_time
+from pystate.runtime.spark.local_uri import local_uri
 from pystate.runtime.spark.sessions.block_manager import LocalBlockManager
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class MicroBatchEngine:
             frame = staged_frame(plan, self._frames, environment, sources)
         else:
             frame = streaming_frame(plan, self._frames, slots, environment, sources)
-        writer = frame.writeStream.foreachBatch(self._run_epoch).option("checkpointLocation", str(self._logs.path))
+        writer = frame.writeStream.foreachBatch(self._run_epoch).option("checkpointLocation", local_uri(self._logs.path))
         writer = writer.queryName(f"{OUR_QUERIES}{self._environment.job_id}-{self._environment.attempt}")
         if plan.batch:
             writer = writer.trigger(once=True)

@@ -19,6 +19,7 @@ from pystate.common.errors import JobExecutionError
 from pystate.common.text.bounded_text import first_line
 from pystate.runtime.engines.real_time.spark.relay import SCHEMA, TO_FIELD, RelayDirectory, relay_stage
 from pystate.runtime.engines.real_time.spark.shuffle_servers import ShuffleServers
+from pystate.runtime.spark.local_uri import local_uri
 from pystate.runtime.spark.sessions.real_time_settings import OF_A_SESSION, REAL_TIME_SETTINGS
 from pystate.runtime.spark.sessions.session_copy import session_like
 from pystate.runtime.spark.workers.short_errors import with_short_errors
@@ -80,7 +81,7 @@ def _start(spark: SparkSession, directory: RelayDirectory, name: str, scratch: P
             frame = frame.repartitionById(directory.partitions(level), F.col(TO_FIELD))
         frame = frame.mapInArrow(with_short_errors(relay_stage(directory, level)), from_arrow_schema(SCHEMA))
     writer = frame.writeStream.format("noop").outputMode("update").queryName(name)
-    writer = writer.option("checkpointLocation", str(scratch / "spark-checkpoint"))
+    writer = writer.option("checkpointLocation", local_uri(scratch / "spark-checkpoint"))
     query: StreamingQuery = writer.trigger(realTime=_LONGEST).start()  # type: ignore[call-overload]  # older stubs
     return query
 
