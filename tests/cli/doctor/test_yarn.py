@@ -100,4 +100,4 @@ def test_without_hadoops_settings(findings, monkeypatch):
 def test_an_unknown_target_is_refused(pystate):
     outcome = pystate("doctor", "--target", "mesos")
     assert outcome.code == 2
-    assert "one of yarn" in outcome.err
+    assert "mesos" in outcome.err
