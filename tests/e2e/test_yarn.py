@@ -11,8 +11,8 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import put_in_force
 from pystate.common.files.home import read_json
-from tests.e2e.spark_cluster import LOOPBACK, bare_python, library_of_tests
-from tests.e2e.test_run_on_a_cluster import Operator
+from tests.e2e.clusters.spark_cluster import LOOPBACK, bare_python, library_of_tests
+from tests.e2e.clusters.test_run_on_a_cluster import Operator
 from tests.faults.processes import command_of, is_slot, kill, needs_proc
 from tests.faults.workload import Watched, check_tallies
 from tests.servers import yarn_cluster
