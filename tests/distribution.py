@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xdist.scheduler import LoadScopeScheduling
@@ -15,6 +15,7 @@ SPARK_AND_FAULTS = "the tests in another session of Spark: faults, Kafka, pages 
 KAFKA = "the tests with one Kafka broker"
 STORAGE = "the tests with one HDFS and one S3"
 BROWSER = "the tests with one browser"
+DATABASES = "the tests with one PostgreSQL and one MariaDB"
 
 LONG = (
     "tests/fidelity/test_answers.py",
@@ -52,7 +53,6 @@ LONG = (
     "tests/ops/jobmanager/test_crash_points.py",
     "tests/ops/jobmanager/test_embedded_jobs.py",
     "tests/core/queryable/proxy/test_kv_state_client_proxy.py",
-    "tests/connectors/sql/test_sql_sink.py",
     "tests/ops/jobmanager/test_savepoint_disposal.py",
     "tests/fidelity/test_restarts.py",
     "tests/ops/jobmanager/test_expiration.py",
@@ -70,8 +70,8 @@ LONG = (
 _USES_SPARK = re.compile(r"^def \w+\([^)]*\b(spark|run_job)\b", re.MULTILINE)
 _USES_KAFKA = re.compile(r"^def \w+\([^)]*\bkafka\b", re.MULTILINE)
 _USES_STORAGE = re.compile(r"^from tests\.(core\.file_systems\.conftest|servers\.hdfs_cluster) import", re.MULTILINE)
-_BROWSER = "tests/ops/jobmanager/dashboard/browser/"
-_SHARED = (SPARK, SPARK_AND_FAULTS, KAFKA, STORAGE, BROWSER)
+_FOLDERS = {"tests/ops/jobmanager/dashboard/browser": BROWSER, "tests/connectors/sql": DATABASES}
+_SHARED = (SPARK, SPARK_AND_FAULTS, KAFKA, STORAGE, DATABASES, BROWSER)
 """What is dear to start, by fixtures or imports of a file; in the order in which processes take them up."""
 
 
@@ -88,9 +88,9 @@ def scope_of(file: str, root: Path = ROOT) -> str:
         return SPARK if file.startswith("tests/e2e/") and not uses_kafka else SPARK_AND_FAULTS
     if uses_kafka:
         return KAFKA
-    if file.startswith(_BROWSER):
-        return BROWSER
-    return STORAGE if _USES_STORAGE.search(text) else file
+    if _USES_STORAGE.search(text):
+        return STORAGE
+    return _FOLDERS.get(str(PurePosixPath(file).parent), file)
 
 
 def rank(file: str, root: Path = ROOT) -> tuple[int, int]:

@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from tests.distribution import BROWSER, KAFKA, LONG, ROOT, SPARK, SPARK_AND_FAULTS, STORAGE, Distribution, in_order, scope_of
+from tests.distribution import (
+    BROWSER,
+    DATABASES,
+    KAFKA,
+    LONG,
+    ROOT,
+    SPARK,
+    SPARK_AND_FAULTS,
+    STORAGE,
+    Distribution,
+    in_order,
+    scope_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +39,7 @@ from tests.distribution import BROWSER, KAFKA, LONG, ROOT, SPARK, SPARK_AND_FAUL
         ("test_a.py", "from tests.servers.hdfs_cluster import HdfsCluster\n", STORAGE),
         ("test_a.py", "from tests.servers.s3_server import S3Server\n", "test_a.py"),
         ("tests/ops/jobmanager/dashboard/browser/test_a.py", "def test_it(pages):\n", BROWSER),
+        ("tests/connectors/sql/test_a.py", "def test_it(url):\n", DATABASES),
     ],
 )
 def test_files_that_share_something_dear_share_a_scope(tmp_path: Path, file: str, text: str, scope: str) -> None:
@@ -36,7 +49,16 @@ def test_files_that_share_something_dear_share_a_scope(tmp_path: Path, file: str
     assert scope_of(file, tmp_path) == scope
 
 
-@pytest.mark.parametrize(("fixture", "scopes"), [("spark", {SPARK, SPARK_AND_FAULTS}), ("kafka", {KAFKA, SPARK_AND_FAULTS})])
+@pytest.mark.parametrize(
+    ("fixture", "scopes"),
+    [
+        ("spark", {SPARK, SPARK_AND_FAULTS}),
+        ("kafka", {KAFKA, SPARK_AND_FAULTS}),
+        ("postgres_server", {DATABASES, SPARK, SPARK_AND_FAULTS}),
+        ("mariadb_url", {DATABASES}),
+        ("logged_in", {BROWSER}),
+    ],
+)
 def test_no_test_with_something_dear_is_missed(request: pytest.FixtureRequest, fixture: str, scopes: set[str]) -> None:
     files = {item.nodeid.split("::")[0] for item in request.session.items if fixture in getattr(item, "fixturenames", ())}
     assert {file for file in files if scope_of(file) not in scopes} == set()

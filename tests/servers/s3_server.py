@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import requests
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
 from tests.waiting import LONGEST_S
@@ -80,6 +79,11 @@ class S3Server:
 
     def __post_init__(self) -> None:
         """Make the application."""
+        from moto.moto_server.werkzeug_app import (
+            DomainDispatcherApplication,
+            create_backend_app,
+        )  # dear, and few have a server
+
         self._moto = DomainDispatcherApplication(create_backend_app)
 
 

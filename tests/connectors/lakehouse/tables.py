@@ -9,10 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
-from pyiceberg.catalog.sql import SqlCatalog
 
 from pystate.common.type_info import Types
 from pystate.connectors.delta.delta_sink import DeltaSink
@@ -48,6 +46,20 @@ def killed_at(step: str | None) -> Iterator[list[str]]:
         TableCommitter.step = staticmethod(before)
 
 
+def sql_catalog(properties: dict[str, str]) -> Any:
+    """Return Iceberg's catalog; its library takes most of a second to import, which not each process has to."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    return SqlCatalog("tests", **properties)
+
+
+def rows_by_duckdb(columns: str, files: list[str]) -> list[tuple[Any, ...]]:
+    """Return what DuckDB reads of files, sorted."""
+    import duckdb
+
+    return sorted(duckdb.sql(f"SELECT {columns} FROM read_parquet({files})").fetchall())
+
+
 class DeltaTables:
     """Delta tables in a folder."""
 
@@ -72,7 +84,7 @@ class DeltaTables:
         files = [f"{self.path}/{one['add']['path']}" for one in actions if "add" in one and one["add"]["path"] not in gone]
         if not files:
             return []
-        return sorted(duckdb.sql(f"SELECT {', '.join(columns)} FROM read_parquet({files})").fetchall())
+        return rows_by_duckdb(", ".join(columns), files)
 
     def versions(self) -> int:
         return DeltaTable(self.path).version()
@@ -104,7 +116,7 @@ class IcebergTables:
         return change(builder.with_row_type(ROW)).build()
 
     def table(self) -> Any:
-        return SqlCatalog("tests", **self.properties).load_table("db.t")
+        return sql_catalog(self.properties).load_table("db.t")
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return what the library reads, which is what DuckDB reads of the data files."""
@@ -113,8 +125,7 @@ class IcebergTables:
         read = sorted(tuple(row.values()) for row in found.to_pylist())
         files = [task.file.file_path.removeprefix("file://") for task in table.scan().plan_files()]
         columns = ", ".join(found.column_names)
-        by_duckdb = duckdb.sql(f"SELECT {columns} FROM read_parquet({files})").fetchall() if files else []
-        assert read == sorted(by_duckdb)
+        assert read == (rows_by_duckdb(columns, files) if files else [])
         return read
 
     def versions(self) -> int:
@@ -125,7 +136,7 @@ class IcebergTables:
         self.table().append(pa.Table.from_pylist(rows, COLUMNS))
 
     def drop(self) -> None:
-        SqlCatalog("tests", **self.properties).drop_table("db.t")
+        sql_catalog(self.properties).drop_table("db.t")
 
     def orphans(self) -> list[str]:
         used = {Path(task.file.file_path.removeprefix("file://")) for task in self.table().scan().plan_files()}

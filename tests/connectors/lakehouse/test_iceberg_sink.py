@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
 
 from pystate.common.errors import ConfigurationError, JobGraphError, RecordError
 from pystate.common.row import Row
@@ -18,6 +17,7 @@ from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, Types
 from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSinkBuilder
 from pystate.testing import SinkTestHarness
+from tests.connectors.lakehouse.tables import sql_catalog
 
 NUMBERS = Types.ROW_NAMED(["n"], [Types.LONG()])
 
@@ -30,10 +30,10 @@ class Place:
         return IcebergSink.for_table("db.t").with_catalog("tests", self.properties).with_row_type(row_type)
 
     def table(self) -> Any:
-        return SqlCatalog("tests", **self.properties).load_table("db.t")
+        return sql_catalog(self.properties).load_table("db.t")
 
     def make(self, schema: pa.Schema) -> Any:
-        catalog = SqlCatalog("tests", **self.properties)
+        catalog = sql_catalog(self.properties)
         catalog.create_namespace("db")
         return catalog.create_table("db.t", schema)
 
