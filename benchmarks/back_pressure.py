@@ -3,7 +3,7 @@
     python benchmarks/back_pressure.py [--minutes 2] [--modes aligned unaligned] [--sleep-ms 1] [--text 100]
         [--parallelism 2] [--interval 5]
 
-A source without end, a shuffle, and behind it a function that sleeps for each record; a checkpoint each `--interval`
+A source without end, a shuffle, and after it a function that sleeps for each record; a checkpoint each `--interval`
 seconds. *in flight*: bytes of records that are part of a checkpoint. Memory is resident, of slots and Spark's workers
 together (Python) and of Spark's JVM, looked at every 5 s but in the first minute, when everything starts.
 """

@@ -61,7 +61,7 @@ def main():
     given = parser.parse_args()
     results = {}
     print(machine())
-    print(f"{given.seconds} s each behind the first {WARM_SECONDS}, {given.rounds} rounds, load {os.getloadavg()[0]:.1f}")
+    print(f"{given.seconds} s each after the first {WARM_SECONDS}, {given.rounds} rounds, load {os.getloadavg()[0]:.1f}")
     for _ in range(given.rounds):
         for rate in given.rates:
             for timeout in given.timeouts:

@@ -3,7 +3,7 @@
     python benchmarks/epoch_scale.py [--subtasks 2 4 8 16 32 64] [--operators 1 4 16] [--levels 1 2 3 5] [--epochs 8]
 
 Each epoch reads a file of one row. A job has levels (`key_by`, each with a keyed count) at a parallelism, and operators
-(`map`s) chained behind the last one. Cases differ from `--base` (parallelism 2, one operator, one level) in one figure
+(`map`s) chained after the last one. Cases differ from `--base` (parallelism 2, one operator, one level) in one figure
 each. The cost is the processor time of all processes (driver, JVM, slots and workers) from the third epoch's progress to
 the last one's, per epoch; with as many cores as subtasks tasks run side by side, so that the wall's time grows less.
 *floor* is Spark's query with an identity stage in the place of each level.

@@ -13,7 +13,7 @@ and a DOUBLE), and throw away what they emit: a row per row, but for Spark's agg
   gives a sum per row, and one per key and epoch with `execution.mini-batch.enabled`;
 - Flink SQL's GROUP BY in its JVM, on both backends; PyFlink's `KeyedProcessFunction` on hashmap, in thread and process mode.
 
-Sides in Spark run in one session, in turn, behind a small run of each. Flink's start a JVM for each run. Each side runs over
+Sides in Spark run in one session, in turn, after a small run of each. Flink's start a JVM for each run. Each side runs over
 all rows and over a quarter of them; *rows/s* are those of three quarters of the rows in the difference of the two times, so
 what a start takes isn't in it. The slow sides get a part of the rows and of the keys: PyFlink's thread mode a quarter,
 transformWithState a tenth, PyFlink's process mode a fortieth. PyFlink needs a Python of its own, transformWithState needs

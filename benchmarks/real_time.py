@@ -1,4 +1,4 @@
-"""How old records are when they are counted behind a shuffle, how long checkpoints take, and how many records go through.
+"""How old records are when they are counted after a shuffle, how long checkpoints take, and how many records go through.
 
     python benchmarks/real_time.py [--rate 50000] [--slow-rate 5000] [--seconds 20] [--parallelism 2] [--rounds 1]
         [--pyflink PYTHON]
@@ -6,7 +6,7 @@
 `source -> map -> key_by -> count in state`, with a checkpoint a second, on both engines and in PyFlink (thread mode), one
 after the other; then as many records as go, which is the throughput of each. PyFlink gets `--slow-rate` records a
 second, since it can't do the other rate; the real-time engine is measured with that one, too.
-Ages are those of all records behind the first seconds; a record of a micro-batch waits for its epoch. A side that doesn't
+Ages are those of all records after the first seconds; a record of a micro-batch waits for its epoch. A side that doesn't
 run says why.
 """
 

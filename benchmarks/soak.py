@@ -8,7 +8,7 @@
 which the latest is kept, and looks at all that belongs to the job: each process by itself, from /proc; the JVM's heap by
 jstat, and what is left behind a full collection each five minutes; files in the slots' working folders, the checkpoint
 storage, Spark's scratch, the home and its logs. Each look is a line of FOLDER/samples.jsonl; the job's TMPDIR is there, too.
-`report` prints for each figure its beginning, its end, and its slope by a linear fit behind the warm-up, and draws all of
+`report` prints for each figure its beginning, its end, and its slope by a linear fit after the warm-up, and draws all of
 them. It may be asked while `run` goes on. Linux only.
 """
 
@@ -116,7 +116,7 @@ def heap(pid):
     return {"jvm heap": used / 1e3, "jvm metaspace": float(of["MU"]) / 1e3}
 
 
-def heap_behind_a_collection(pid):
+def heap_after_a_collection(pid):
     subprocess.run(["jcmd", str(pid), "GC.run"], capture_output=True)
     return heap(pid).get("jvm heap", float("nan"))
 
@@ -189,7 +189,7 @@ def run(asked):
             row["shm files"] = sum(1 for _ in Path("/dev/shm").glob(f"pystate-{job.job_id[:16]}*"))  # noqa: S108
             if elapsed - collected > COLLECT_S:
                 jvm = next(pid for name, pid in processes.find() if name == "jvm")
-                row["jvm heap behind a collection"], collected = heap_behind_a_collection(jvm), elapsed
+                row["jvm heap after a collection"], collected = heap_after_a_collection(jvm), elapsed
             if elapsed - saved > SAVEPOINT_S:
                 saved, before = elapsed, savepoint
                 savepoint = job.call("savepoint", job.job_id).split()[-1]

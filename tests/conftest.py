@@ -51,7 +51,7 @@ def pytest_addoption(parser):
     group.addoption("--campaign-kills", type=int, default=25, help="how many processes are killed (default: %(default)s)")
     group.addoption("--campaign-seed", type=int, default=1, help="seed of input, victims and pauses (default: %(default)s)")
     group.addoption("--campaign-backend", default="rocksdb", help="the state backend (default: %(default)s)")
-    turns = "behind how many kills each the job is stopped, and resumed at another parallelism on the other backend"
+    turns = "after how many kills each the job is stopped, and resumed at another parallelism on the other backend"
     group.addoption("--campaign-turn-every", type=int, metavar="KILLS", help=f"{turns} (default: never)")
 
 
@@ -198,7 +198,7 @@ def engine(request) -> str:
 
 @pytest.fixture
 def run_job(spark, tmp_path, engine) -> Iterator[Callable[..., RunningJob]]:
-    """Start programs as jobs: `run_job(program, {"parallelism.default": "2"})`; they are cancelled behind the test."""
+    """Start programs as jobs: `run_job(program, {"parallelism.default": "2"})`; they are cancelled after the test."""
     jobs: list[RunningJob] = []
 
     def start(

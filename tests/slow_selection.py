@@ -33,7 +33,7 @@ def read_selection(path: Path = SELECTION) -> dict[str, int]:
 class SlowSelection:
     """A plugin of pytest: runs the selection alone, in its order.
 
-    A test that would end behind the limit is skipped, by its name; those behind it that are shorter may still run.
+    A test that would end after the limit is skipped, by its name; those after it that are shorter may still run.
 
     Args:
         limit_s: How long the run may take, in seconds.

@@ -6,7 +6,7 @@ Without a URL a PostgreSQL of this machine is started (`apt-get install postgres
 machine has `/dev/shm`, so the figures compare the ways, and say nothing of disks. Each turn writes all rows in each way, in
 turn, with a checkpoint for each 10,000 rows; the writer and the committer are driven as a slot drives them, without Spark.
 Visible: a row each millisecond goes into the exactly-once sink, with a checkpoint each interval; the time of a row is that
-from its `write` until another connection has seen it behind the commit.
+from its `write` until another connection has seen it after the commit.
 """
 
 import argparse

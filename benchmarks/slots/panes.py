@@ -5,7 +5,7 @@
 `count()` of the elements of 1,000 keys in windows of size n slides, the same windows with panes and each with a count
 of its own, in turn. Elements come in batches of up to 5,000; an epoch is as long as a slide. Times are processor time
 of the process, the shortest of the rounds; bytes are those of the last canonical snapshot. *Each epoch* is a snapshot
-behind each, as with a barrier on every epoch. Both must give the same results and leave nothing.
+after each, as with a barrier on every epoch. Both must give the same results and leave nothing.
 """
 
 import argparse

@@ -4,9 +4,9 @@
         [--slot-memory SIZE]
 
 Timers: so many are registered by event time, one per key, in no order, in epochs of 50,000; then watermarks fire them,
-50,000 an epoch, and their order is checked. `resident` is the memory of the process behind each fifth of them.
+50,000 an epoch, and their order is checked. `resident` is the memory of the process after each fifth of them.
 Deleted: so many are registered and deleted, in epochs of 50,000, with one far behind them that then fires, and one that is
-registered and fires thereafter; `registered again` fires one timer in each of 20 epochs behind that.
+registered and fires thereafter; `registered again` fires one timer in each of 20 epochs after that.
 At once: one watermark fires all of them, in one epoch, and then 20 epochs fire one timer each.
 Windows: elements of 1,000 keys go into tumbling and sliding windows that count them, in epochs of 20,000, each of which ends
 with a watermark that closes windows. Times are processor time of the process; `peak` is the resident memory of a process

@@ -5,7 +5,7 @@
 KEYS keys with texts of 200 characters of which half compress, in one subtask. Here a backend is driven as a slot drives it,
 without Spark; what is measured is what Flink shows of its subtask: the synchronous and the asynchronous part of a savepoint,
 and how long a task that starts from it is INITIALIZING. Flink's state is that of `SELECT k, MAX(v) ... GROUP BY k` in a
-MiniCluster. Nothing else runs in either while a snapshot is written. Medians, behind them the first of the rounds: a JVM
+MiniCluster. Nothing else runs in either while a snapshot is written. Medians, after them the first of the rounds: a JVM
 compiles its code meanwhile.
 """
 

@@ -12,7 +12,7 @@ from pystate_cli.client.failures import failure_of
 from pystate_cli.client.rest_client import RestClient
 
 _END_SECONDS = 2.0
-"""How long the end of a program is awaited behind that of its job: a program may also go on for hours."""
+"""How long the end of a program is awaited after that of its job: a program may also go on for hours."""
 _POLL_SECONDS = 0.1
 
 

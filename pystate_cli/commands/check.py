@@ -22,7 +22,7 @@ from pystate_cli.programs.program_arguments import (
     ProgramArgumentsArgument,
     PythonFilesOption,
     starting_option,
-    with_job_file_behind_options,
+    with_job_file_after_options,
 )
 from pystate_cli.programs.program_process import ask_about
 from pystate_cli.session import Session
@@ -96,4 +96,4 @@ def check(
 
 def check_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `check` with the value of Flink's `-py` as a positional argument."""
-    return with_job_file_behind_options(arguments, PROGRAM_FLAGS, PROGRAM_WITH_VALUE, "check")
+    return with_job_file_after_options(arguments, PROGRAM_FLAGS, PROGRAM_WITH_VALUE, "check")

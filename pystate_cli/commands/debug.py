@@ -25,7 +25,7 @@ from pystate_cli.programs.program_arguments import (
     PROGRAM_WITH_VALUE,
     PythonFilesOption,
     starting_option,
-    with_job_file_behind_options,
+    with_job_file_after_options,
 )
 from pystate_cli.session import Session
 
@@ -181,7 +181,7 @@ def _kept(directory: JobDirectory, words: list[str]) -> Path:
 def debug_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `debug` with that of `-py` as a positional one; options may follow the name of a job."""
     options: list[str] = []
-    rest = with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "debug")
+    rest = with_job_file_after_options(arguments, _FLAGS, _WITH_VALUE, "debug")
     positional: list[str] = []
     while rest:
         word, *rest = rest

@@ -26,7 +26,7 @@ from pystate_cli.programs.program_arguments import (
     ProgramArgumentsArgument,
     PythonFilesOption,
     job_path,
-    with_job_file_behind_options,
+    with_job_file_after_options,
 )
 from pystate_cli.session import Session
 
@@ -333,4 +333,4 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def dev_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `dev` with the value of Flink's `-py` as a positional argument."""
-    return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "dev")
+    return with_job_file_after_options(arguments, _FLAGS, _WITH_VALUE, "dev")

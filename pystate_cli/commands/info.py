@@ -28,7 +28,7 @@ from pystate_cli.programs.program_arguments import (
     ProgramArgumentsArgument,
     PythonFilesOption,
     starting_option,
-    with_job_file_behind_options,
+    with_job_file_after_options,
 )
 from pystate_cli.programs.program_process import planned
 from pystate_cli.session import Session
@@ -137,4 +137,4 @@ def _tell_restore(console: Console, restore: dict[str, Any], *, as_json: bool) -
 
 def info_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `info` with the value of Flink's `-py` as a positional argument."""
-    return with_job_file_behind_options(arguments, PROGRAM_FLAGS, PROGRAM_WITH_VALUE, "info")
+    return with_job_file_after_options(arguments, PROGRAM_FLAGS, PROGRAM_WITH_VALUE, "info")

@@ -34,7 +34,7 @@ from pystate_cli.programs.program_arguments import (
     PythonExecutableOption,
     PythonFilesOption,
     starting_option,
-    with_job_file_behind_options,
+    with_job_file_after_options,
 )
 from pystate_cli.running.attached_run import AttachedRun
 from pystate_cli.running.detached_start import DetachedStart
@@ -190,4 +190,4 @@ def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
 
 def run_arguments(arguments: list[str]) -> list[str]:
     """Return the arguments of `run` with the value of Flink's `-py` as a positional argument."""
-    return with_job_file_behind_options(arguments, _FLAGS, _WITH_VALUE, "run")
+    return with_job_file_after_options(arguments, _FLAGS, _WITH_VALUE, "run")

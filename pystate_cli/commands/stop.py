@@ -82,5 +82,5 @@ def stop(
     if state is JobStatus.FAILED:
         raise job_failure(client, job_id)
     if state is not JobStatus.FINISHED:
-        ended = f"Job {job_id} ended as {state.value} behind its savepoint."
+        ended = f"Job {job_id} ended as {state.value} after its savepoint."
         raise JobTerminatedError(ended)

@@ -80,7 +80,7 @@ def wait(
     deadline = None if timeout is None else time.monotonic() + timeout
     fates = _await_all(session, client, list(dict.fromkeys(ids)), event, deadline, tell=not as_json)
     for fate in fates:
-        fate.look_behind(client)
+        fate.look_past_end(client)
     if as_json:
         console.result_json({"jobs": [fate.to_plain() for fate in fates]})
     for fate in fates:
@@ -134,7 +134,7 @@ class _Fate:
         self.is_decided = self._decide(client)
         return self.is_decided
 
-    def look_behind(self, client: RestClient) -> None:
+    def look_past_end(self, client: RestClient) -> None:
         """Check whether the program failed after its job."""
         if self.is_good and self.event is Event.END:
             self.program_failure = program_failure(client, self.job_id)

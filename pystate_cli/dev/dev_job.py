@@ -110,7 +110,7 @@ class DevJob:
         self._taken = list(earlier)
         self._is_there = is_there
         self._format = _NATIVE
-        self._keeper: tuple[str, str | None] | None = None  # the job, and the id of who has asked to keep it
+        self._keeper: tuple[str, str | None] | None = None  # the job, and the id of the client that asked to keep it
         self._reserved_at = 0.0
         self.job_id = job_id
         self.snapshot = snapshot

@@ -85,7 +85,7 @@ PROGRAM_WITH_VALUE = frozenset(
 """The options of both that take a value."""
 
 
-def with_job_file_behind_options(
+def with_job_file_after_options(
     arguments: Sequence[str], flags: Collection[str], with_value: Collection[str], command: str
 ) -> list[str]:
     """Return the arguments of a command with the value of Flink's `-py` as a positional argument.

@@ -76,7 +76,7 @@ def _table(
     for row, texts in lines:
         cells = []
         for column, text, size in zip(columns, texts, widths, strict=True):
-            cut = shortened_in_front if column.keeps_end else shortened
+            cut = shortened_at_the_start if column.keeps_end else shortened
             shown = text if column.least is None else cut(text, size, unicode=look.unicode)
             cells.append(Text(shown, style=column.text_style(row)))
         table.add_row(*cells, style=style(row))
@@ -93,7 +93,7 @@ def shortened(text: str, size: int, *, unicode: bool) -> str:
     return set_cell_size(text, max(0, size - cell_len(mark))) + mark
 
 
-def shortened_in_front(text: str, size: int, *, unicode: bool) -> str:
+def shortened_at_the_start(text: str, size: int, *, unicode: bool) -> str:
     """Shorten a text to its last `size` cells of a terminal, with a mark where it was cut."""
     from rich.cells import cell_len
 

@@ -58,7 +58,7 @@ def plan_svg(answer: Mapping[str, Any]) -> str:
     """Return the drawing.
 
     Args:
-        answer: `name`, `parallelism`, and `plan` with Flink's `nodes`, each behind those that it follows.
+        answer: `name`, `parallelism`, and `plan` with Flink's `nodes`, each after those that it follows.
     """
     layers, edges = _layers(answer["plan"]["nodes"])
     _order(layers)

@@ -73,7 +73,7 @@ class TerminalCommand:
     """A command of pystate on a pseudo terminal of its own.
 
     Args:
-        words: The command line behind `pystate`.
+        words: The command line after `pystate`.
         columns: The terminal's width.
         rows: The terminal's height.
         environment: Variables of the command, above ours.

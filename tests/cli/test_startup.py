@@ -91,7 +91,7 @@ def test_completion_loads_only_the_command_in_the_line(line):
 
 
 def imported(words: list[str], names: tuple[str, ...], environment: Mapping[str, str] | None = None) -> list[str]:
-    """Return which modules are there behind a command."""
+    """Return which modules are there after a command."""
     program = (
         "import atexit, sys\n"  # a completion ends the process
         "from pystate_cli.command_line import run_command_line\n"

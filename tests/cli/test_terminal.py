@@ -246,7 +246,7 @@ def test_a_dumb_terminal_gets_plain_lines(manager, terminal, monkeypatch):
 
     assert command.end() == 0
     assert "RUNNING" not in "".join(command.seen)
-    assert "1> line 0\nbehind the end\nProgram execution finished" in command.screen.text
+    assert "1> line 0\nafter the end\nProgram execution finished" in command.screen.text
 
 
 def test_the_screen_of_these_tests_knows_its_top():

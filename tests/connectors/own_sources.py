@@ -36,7 +36,7 @@ class Counter(SourceFunction, CheckpointedFunction):
 
 
 class MovesFirst(Counter):
-    """The other order: the position moves in front of the element."""
+    """The other order: the position moves before the element."""
 
     def run(self, ctx):
         while self.running and self.offset < self.end:

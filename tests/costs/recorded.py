@@ -12,7 +12,7 @@ from tests.costs.paths import RECORDS, Measured, paths
 
 FILE = Path(__file__).with_name("recorded.json")
 WARM = 2
-"""Runs in front of the one that counts: caches fill, and state is there."""
+"""Runs before the one that counts: caches fill, and state is there."""
 
 
 def cost_of(path: Measured) -> float:

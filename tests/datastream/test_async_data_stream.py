@@ -72,7 +72,7 @@ def as_it_is(stream: DataStream) -> DataStream:
 
 @pytest.mark.parametrize("partitioned", [keyed, as_it_is])
 @pytest.mark.parametrize("wait", [AsyncDataStream.ordered_wait, AsyncDataStream.unordered_wait])
-def test_elements_keep_their_times_and_windows_behind_lose_none(partitioned: Any, wait: Any) -> None:
+def test_elements_keep_their_times_and_windows_after_lose_none(partitioned: Any, wait: Any) -> None:
     def doubled(stream: DataStream) -> DataStream:
         return wait(partitioned(stream), Double(), TIMEOUT, 4, CLICK)
 

@@ -52,7 +52,7 @@ def test_elements_come_in_their_order_and_end_with_the_job():
     assert list(CloseableIterator(queue, Job())) == [1, 2, None]
 
 
-def test_what_the_job_failed_of_is_raised_behind_its_last_element():
+def test_what_the_job_failed_of_is_raised_after_its_last_element():
     queue = ResultQueue()
     queue.put([1])
     queue.end(JobExecutionError("The slots were lost."))
@@ -90,7 +90,7 @@ def test_closing_cancels_the_job_once_and_lets_it_hand_over_to_nobody():
     assert job.cancels == 1
 
 
-def test_closing_behind_the_last_element_leaves_a_job_that_has_ended_alone():
+def test_closing_after_the_last_element_leaves_a_job_that_has_ended_alone():
     queue, job = ResultQueue(), Job()
     queue.end()
     job.result.set_result(JobExecutionResult("a" * 32, 7))

@@ -129,7 +129,7 @@ def test_java_sources_are_refused_with_the_way_out(env):
     assert "env.from_source" in refused.value.hint
 
 
-def test_a_plan_is_shown_in_front_of_the_job(env):
+def test_a_plan_is_shown_before_the_job(env):
     env.from_source(NumberSequenceSource(1, 3), None, "numbers").print()
     nodes = json.loads(env.get_execution_plan())["nodes"]
     assert [node["type"] for node in nodes] == ["Source: numbers", "Sink: Print"]

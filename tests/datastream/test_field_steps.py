@@ -74,7 +74,7 @@ def test_a_projection_has_the_fields_in_their_order(env):
     assert sorted(found["project"]) == [("v", 9), ("w", 5), ("x", 3), ("y", 7), ("z", 1)]
 
 
-def test_a_partitioner_is_asked_in_front_of_tasks_and_behind_them(env):
+def test_a_partitioner_is_asked_before_tasks_and_after_them(env):
     parted = env.from_collection(ELEMENTS, TRIPLE).partition_custom(ByValue(), lambda element: element[1])
     first = parted.process(Where(), WHERE).set_parallelism(3)
     second = first.partition_custom(ByValue(), lambda element: element[1] + 1).process(Where(), WHERE)

@@ -179,7 +179,7 @@ def test_functions_of_a_loop_have_its_variables_of_their_turn():
     assert sorted(function(0) for function in functions) == [0, 1, 2]
 
 
-def test_a_function_that_refers_to_what_is_defined_behind_it_is_refused_before_spark():
+def test_a_function_that_refers_to_what_is_defined_after_it_is_refused_before_spark():
     names = {"__name__": "__main__", "env": StreamExecutionEnvironment.get_execution_environment(Configuration())}
     exec(  # noqa: S102 - a program's own module
         "env.from_collection([1]).map(lambda value: helper(value)).print()", names

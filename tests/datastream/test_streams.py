@@ -181,7 +181,7 @@ def test_a_keyed_stream_is_partitioned_already(words, method):
         words.key_by(len).name("lengths")
 
 
-def test_a_sink_behind_a_key_gets_the_elements_of_a_key_in_one_subtask(words):
+def test_a_sink_after_a_key_gets_the_elements_of_a_key_in_one_subtask(words):
     for sink in (words.key_by(len).print("mark"), words.key_by(len).add_sink(Collect())):
         values = sink._transformation.parent
         assert (values.keyed, values.output_type, values.function("x")) == (True, WORDS, "x")

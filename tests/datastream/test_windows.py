@@ -337,7 +337,7 @@ def test_a_side_output_goes_over_a_shuffle_to_another_task(numbers: Any, keyed: 
     odd.key_by(lambda text: text, Types.STRING()).count_window(1).reduce(max).print()
     made = planned(numbers)
     chain = made.sources[0].chain
-    assert chain is not None, "the function with side outputs runs in front of the shuffle"
+    assert chain is not None, "the function with side outputs runs before the shuffle"
     (mapped,) = chain.children
     (process,) = mapped.children
     assert [output.target for output in process.outputs] == [made.tasks[0].uid]
@@ -346,7 +346,7 @@ def test_a_side_output_goes_over_a_shuffle_to_another_task(numbers: Any, keyed: 
     assert len(live_children(parts.transformation)) == 2
 
 
-def test_a_function_runs_in_front_of_a_shuffle_where_only_its_side_output_leads_to_one(numbers: Any) -> None:
+def test_a_function_runs_before_a_shuffle_where_only_its_side_output_leads_to_one(numbers: Any) -> None:
     odd = numbers.process(Sides(), NUMBERS).get_side_output(ODD)
     odd.key_by(lambda text: text, Types.STRING()).count_window(1).reduce(max).print()
     chain = planned(numbers).sources[0].chain

@@ -119,7 +119,7 @@ def test_the_outputs_on_the_page_are_real(scene, pystate, tmp_path):
 
 
 def prepare(manager: Any, line: str) -> None:
-    """Let the job get on behind a command of the page."""
+    """Let the job get on after a command of the page."""
     if line.startswith("pystate run -d"):
         job = manager.request("GET", "/jobs")[1]["jobs"][-1]["id"]
         manager.wait_for(job, "RUNNING")

@@ -37,7 +37,7 @@ def parse(text: str) -> tuple[Any, list[str], list[str]]:
         command = command.commands[path[-1]]
     if path == ["config"]:
         command = command.commands["show"]  # what `config KEY` means
-    # what stands behind a program is the program's
+    # what stands after a program is the program's
     program = next((index for index, word in enumerate(words) if word.endswith(".py")), len(words))
     options = [
         word.split("=")[0] for word in words[: program if path == ["run"] else None] if re.match(r"--?[a-zA-Z]", word)

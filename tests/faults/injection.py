@@ -95,7 +95,7 @@ class _Point:
 
     owner: str
     method: str
-    behind: bool = False  # in front of the call, or behind it
+    after: bool = False  # before the call, or after it
 
 
 _IN_SLOTS = {
@@ -103,31 +103,31 @@ _IN_SLOTS = {
         "pystate.runtime.engines.micro_batch.slot.micro_batch_slot_engine:DriverEpochGateway", "epoch_prepared"
     ),
     Step.TOLD: _Point(
-        "pystate.runtime.engines.micro_batch.slot.micro_batch_slot_engine:DriverEpochGateway", "epoch_prepared", behind=True
+        "pystate.runtime.engines.micro_batch.slot.micro_batch_slot_engine:DriverEpochGateway", "epoch_prepared", after=True
     ),
     Step.BARRIER: _Point("pystate.runtime.engines.real_time.slot.output.subtask_output:SubtaskOutput", "barrier"),
     Step.BARRIER_SENT: _Point(
-        "pystate.runtime.engines.real_time.slot.output.subtask_output:SubtaskOutput", "barrier", behind=True
+        "pystate.runtime.engines.real_time.slot.output.subtask_output:SubtaskOutput", "barrier", after=True
     ),
     Step.FINISH: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch"),
-    Step.FLUSHED: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch", behind=True),
+    Step.FLUSHED: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "finish_epoch", after=True),
     Step.SYNC: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier"),
-    Step.FROZEN: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier", behind=True),
+    Step.FROZEN: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier", after=True),
     Step.UPLOAD: _Point("pystate.core.file_systems.file_stores:LocalStore", "close"),
     Step.ACKNOWLEDGE: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge"),
-    Step.ACKNOWLEDGED: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge", behind=True),
+    Step.ACKNOWLEDGED: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge", after=True),
     Step.NOTIFY: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "notify_checkpoint_complete"),
     Step.RESTORE: _Point("pystate.runtime.slot.snapshots.keyed_snapshots:KeyedSnapshots", "restore"),
 }
 _IN_SINKS = {
     Step.COMMIT: _Point("pystate.connectors.operators.committables:Committables", "commit"),
     Step.COMMITTABLE: _Point("pystate.connectors.operators.committables:_Request", "get_committable"),
-    Step.COMMITTED: _Point("pystate.connectors.operators.committables:Committables", "commit", behind=True),
+    Step.COMMITTED: _Point("pystate.connectors.operators.committables:Committables", "commit", after=True),
 }
 _IN_DRIVERS = {
     Step.METADATA: _Point("pystate.core.snapshot.storage.snapshot_location:SnapshotLocation", "write_metadata"),
     Step.METADATA_WRITTEN: _Point(
-        "pystate.core.snapshot.storage.snapshot_location:SnapshotLocation", "write_metadata", behind=True
+        "pystate.core.snapshot.storage.snapshot_location:SnapshotLocation", "write_metadata", after=True
     ),
     Step.TELL: _Point("pystate.runtime.execution.slots.slot_pool:SlotPool", "notify"),
 }
@@ -258,10 +258,10 @@ def _strike(step: Step, action: Action) -> None:
 def _patched(step: Step, point: _Point, method: Callable[..., Any], reached: Callable[[Step], object]) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(*args: Any, **options: Any) -> Any:
-        if not point.behind:
+        if not point.after:
             reached(step)
         value = method(*args, **options)
-        if point.behind:
+        if point.after:
             reached(step)
         return value
 

@@ -28,7 +28,7 @@ def is_gone(pid: int) -> bool:
 
 
 def is_slot(pid: int) -> bool:
-    """Return whether a Python worker lives and serves as a slot, which listens: one that Spark keeps behind it does not.
+    """Return whether a Python worker lives and serves as a slot, which listens: one that Spark keeps after it does not.
 
     Threads don't tell: those of RocksDB and of Arrow's stay with a worker that once served as a slot.
     """

@@ -118,8 +118,8 @@ class Network:
     """Proxies between the slots of in-process jobs and all who speak with them, over TCP as on a cluster.
 
     Attributes:
-        exchanges: In front of the slots' exchange addresses; those of the newest attempt stand last.
-        coordinators: In front of the coordinator, one per attempt.
+        exchanges: Before the slots' exchange addresses; those of the newest attempt stand last.
+        coordinators: Before the coordinator, one per attempt.
     """
 
     def __init__(self, monkeypatch: Any) -> None:

@@ -133,7 +133,7 @@ class Held(MapFunction):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_batches")
 def test_rows_that_a_shuffle_of_the_sources_own_loses_without_an_error_are_missed(run_job, spark, tmp_path):
-    """Spark reads an emptied file as one without rows; nothing behind it has ever heard of them."""
+    """Spark reads an emptied file as one without rows; nothing after it has ever heard of them."""
     folder, gate = tmp_path / "watched", tmp_path / "gate" / "closed"
     folder.mkdir()
     gate.parent.mkdir()

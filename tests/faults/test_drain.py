@@ -1,4 +1,4 @@
-"""A drain that breaks: slots are killed in its epoch, its savepoint can't be written. The job goes on in front of it."""
+"""A drain that breaks: slots are killed in its epoch, its savepoint can't be written. The job goes on before it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OPTIONS = {
 }
 IN_SLOTS = {
     MICRO_BATCH: [
-        (Step.PREPARED, Action.KILL),  # in the drain's epoch, behind its timers
+        (Step.PREPARED, Action.KILL),  # in the drain's epoch, after its timers
         (Step.FLUSHED, Action.KILL),  # event time has ended in the state of one slot
     ],
     REAL_TIME: [
-        (Step.BARRIER, Action.KILL),  # behind a source's last record, or the timers of a task
+        (Step.BARRIER, Action.KILL),  # after a source's last record, or the timers of a task
         (Step.FROZEN, Action.KILL),  # event time has ended in the state of one slot
     ],
 }
@@ -41,7 +41,7 @@ IN_STORAGE = [
 
 @on_both_engines
 @pytest.mark.slow
-def test_a_drain_that_breaks_leaves_the_job_in_front_of_it_and_the_next_one_drains(run_job, engine, tmp_path, monkeypatch):
+def test_a_drain_that_breaks_leaves_the_job_before_it_and_the_next_one_drains(run_job, engine, tmp_path, monkeypatch):
     storage = tmp_path / "storage"
     faults = Faults(storage / FAULTS)
     folder, first, second = Folder(tmp_path), Sink(), Sink()

@@ -148,7 +148,7 @@ def test_kills_count_over_drivers(dead_job):
 
 
 @pytest.mark.slow
-def test_a_driver_that_lives_on_behind_its_successor_completes_nothing_and_overwrites_nothing(run_job, tmp_path):
+def test_a_driver_that_lives_on_after_its_successor_completes_nothing_and_overwrites_nothing(run_job, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
     old = run_job(counting(watched, sink), OPTIONS)
@@ -166,4 +166,4 @@ def test_a_driver_that_lives_on_behind_its_successor_completes_nothing_and_overw
     completed = job.master.coordinator.statistics()["counts"]["completed"]
     job.wait_for(lambda: job.master.coordinator.statistics()["counts"]["completed"] > completed)
     assert job.status["attempt"] == 1
-    assert sink.epochs == sorted(set(sink.epochs)), "no epoch of the old driver stands behind or among its successor's"
+    assert sink.epochs == sorted(set(sink.epochs)), "no epoch of the old driver stands after or among its successor's"

@@ -133,5 +133,5 @@ def test_without_a_checkpoint_a_job_begins_again_at_its_savepoint(run_job, tmp_p
     job.wait_for(lambda: attempt(job) == 1 and job.status["state"] == "RUNNING")
     assert "from the savepoint the job was started from" in capfd.readouterr().err
     job.wait_for(lambda: min(sink.rows[pair] for pair in watched.pairs - before) == 2)
-    assert set(sink.rows) == watched.pairs - before, "what lies in front of the savepoint is not read again"
+    assert set(sink.rows) == watched.pairs - before, "what lies before the savepoint is not read again"
     assert state_in(job.savepoint(tmp_path / "savepoints")) == dict(watched.words)

@@ -115,7 +115,7 @@ def test_a_step_that_fails_costs_an_epoch_a_checkpoint_or_an_attempt_and_no_coun
         faults.arm(Step.PREPARED, Action.FAIL)  # the slot hangs up; a source in slots goes back to its checkpoint then
         job.wait_for(lambda: faults.struck(Step.PREPARED))
         completed = counts(job)["completed"]
-        job.wait_for(lambda: counts(job)["completed"] > completed + 1)  # one was under way; behind the next it is known
+        job.wait_for(lambda: counts(job)["completed"] > completed + 1)  # one was under way; after the next it is known
     job.wait_for(lambda: set(sink.rows) >= watched.pairs and job.status["state"] == "RUNNING")
     attempt = job.status["attempt"]
     assert attempt <= 1
@@ -207,7 +207,7 @@ def test_restarts_that_are_used_up_end_the_job_with_the_cause(run_job, tmp_path,
     ],
     indirect=["engine"],
 )
-def test_a_slot_that_is_stopped_and_goes_on_behind_its_successor_does_no_harm(run_job, tmp_path, faults, monkeypatch, step):
+def test_a_slot_that_is_stopped_and_goes_on_after_its_successor_does_no_harm(run_job, tmp_path, faults, monkeypatch, step):
     watched, sink = Watched(tmp_path), Sink()
     watched.add(2)
     job = run_job(counting(watched, sink, faults=faults), OPTIONS)

@@ -72,7 +72,7 @@ def test_a_checkpoint_fails_with_the_storages_reason_and_leaves_nothing(fed, tmp
         with pytest.raises(CheckpointFailedError, match=message):
             checkpoint()
         faults.disarm()
-        job.wait_for(lambda: names_below(folder) == kept)  # a subtask that is late cleans up behind the failure
+        job.wait_for(lambda: names_below(folder) == kept)  # a subtask that is late cleans up after the failure
         watched.add(1)
     assert job.status["attempt"] == 0
     statistics = job.master.coordinator.statistics()

@@ -101,7 +101,7 @@ class Generator(SourceFunction, CheckpointedFunction):
     """Gives words for ever; its offset is operator state.
 
     Args:
-        name: What stands in front of each word's dash.
+        name: What stands before each word's dash.
         different: How many different words at most.
         pause_s: How long it waits behind each.
     """

@@ -1,4 +1,4 @@
-"""A slot without Spark: control and data sockets as a slot has them, and a subtask behind. `fake_slot.py FOLDER`."""
+"""A slot without Spark: control and data sockets as a slot has them, and a subtask after. `fake_slot.py FOLDER`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class HeldConnections:
 
     @contextlib.contextmanager
     def joining(self, addresses: Iterable[tuple[str, int] | str], number: int) -> Iterator[None]:
-        """Connect some times to each, all at once, while something else is done; all have come behind it."""
+        """Connect some times to each, all at once, while something else is done; all have come after it."""
         coming = [threading.Thread(target=self.join, args=(address, number)) for address in addresses]
         for one in coming:
             one.start()

@@ -17,8 +17,8 @@ class Relay:
         said: What the caller has said.
     """
 
-    def __init__(self, behind: tuple[str, int]) -> None:
-        self._behind = behind
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
         self._server = socket.create_server(("127.0.0.1", 0))
         self.address: tuple[str, int] = ("127.0.0.1", int(self._server.getsockname()[1]))
         self.said = b""
@@ -33,7 +33,7 @@ class Relay:
     def _pass_on(self) -> None:
         with contextlib.suppress(OSError):
             caller, _ = self._server.accept()
-            with caller, opened(self._behind) as called:
+            with caller, opened(self._target) as called:
                 back = threading.Thread(target=self._copy, args=(called, caller), daemon=True)
                 back.start()
                 while data := caller.recv(1 << 16):

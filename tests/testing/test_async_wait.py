@@ -148,7 +148,7 @@ def test_an_epoch_that_is_rolled_back_cancels_its_calls_and_the_next_one_calls_a
 
 
 @BOTH
-def test_the_end_leaves_no_thread_and_no_call_behind_though_calls_hang(mode: Any) -> None:
+def test_the_end_leaves_no_thread_and_no_call_after_though_calls_hang(mode: Any) -> None:
     harness = Harness(Held(), mode, timeout=Time.hours(1))
     harness.process_elements([1, 2])
     wait_until(lambda: len(harness.function.calls) == 2)
@@ -338,7 +338,7 @@ class Stateful(AsyncFunction[Any, Any]):
         return [value]
 
 
-def test_keyed_state_is_refused_behind_a_key_too() -> None:
+def test_keyed_state_is_refused_after_a_key_too() -> None:
     descriptor = AsyncFunctionDescriptor(Stateful(), NEVER, 1, NO_RETRY_STRATEGY, ORDERED)
     with KeyedOneInputOperatorTestHarness(descriptor, abs) as harness:
         with pytest.raises(StateDeclarationError, match="asks for the keyed state 'count'"):

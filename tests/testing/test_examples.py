@@ -86,7 +86,7 @@ def test_an_alert_is_emitted_when_a_users_last_two_actions_are_the_pattern_in_fo
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
-def test_patterns_and_previous_actions_are_there_behind_a_restore(parallelism):
+def test_patterns_and_previous_actions_are_there_after_a_restore(parallelism):
     module = example("alert_rules")
     pattern = Row(first="login", second="logout")
     users = range(20)

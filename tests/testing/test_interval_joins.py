@@ -75,7 +75,7 @@ def test_elements_wait_in_state_for_as_long_as_something_may_match_them(backend:
         assert harness.num_keyed_state_entries() == harness.num_event_time_timers() == 0
 
 
-def test_an_element_behind_the_watermark_goes_to_the_side_output_of_its_stream() -> None:
+def test_an_element_after_the_watermark_goes_to_the_side_output_of_its_stream() -> None:
     with joined(-5, 5) as harness:
         harness.process_element1(("a", 1), 10)
         harness.process_watermark(11)

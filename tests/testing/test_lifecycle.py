@@ -88,7 +88,7 @@ def test_a_restored_function_finds_its_state_and_the_checkpoints_number():
         harness.open()
         harness.process_elements(["a", "b"])
         snapshot = harness.snapshot(7)
-        harness.process_element("behind the snapshot")
+        harness.process_element("after the snapshot")
     function = Recorder()
     with OneInputOperatorTestHarness(function) as harness:
         harness.initialize_state(snapshot)
@@ -218,7 +218,7 @@ class Callback(CheckpointedFunction):
 @pytest.mark.parametrize(
     "given", [lambda o: o.add, lambda o: functools.partial(o.add), lambda o: functools.wraps(o.add)(lambda v: o.add(v))]
 )
-def test_the_object_behind_a_method_keeps_its_state(given):
+def test_the_object_after_a_method_keeps_its_state(given):
     with OneInputOperatorTestHarness(given(Callback()), kind=OperatorKind.MAP) as harness:
         harness.open()
         harness.process_elements([1, 2])

@@ -86,7 +86,7 @@ def counting(base, method, result):
         (FilterFunction, "filter", lambda value, n: n == 1, ["a", "b"]),
     ],
 )
-def test_map_flat_map_and_filter_directly_behind_key_by_have_keyed_state(base, method, result, expected, state_backend):
+def test_map_flat_map_and_filter_directly_after_key_by_have_keyed_state(base, method, result, expected, state_backend):
     function = counting(base, method, result)
     harness = KeyedOneInputOperatorTestHarness(function, str, Types.STRING(), state_backend=state_backend)
     assert run(harness, ["a", "b", "a"]) == expected
@@ -113,7 +113,7 @@ def test_reduce_emits_the_rolling_result_of_each_key(function, input_type, state
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_reduce_goes_on_behind_a_restore(parallelism):
+def test_reduce_goes_on_after_a_restore(parallelism):
     with KeyedOneInputOperatorTestHarness(Sum(), first, Types.STRING(), input_type=PAIR) as harness:
         harness.open()
         harness.process_elements(PAIRS)

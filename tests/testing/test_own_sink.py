@@ -24,7 +24,7 @@ def visible(folder):
 
 
 @pytest.mark.parametrize("crash", STEPS)
-def test_a_crash_behind_any_step_loses_and_doubles_nothing(tmp_path, crash):
+def test_a_crash_after_any_step_loses_and_doubles_nothing(tmp_path, crash):
     reached = STEPS.index(crash)
     with opened(tmp_path) as harness:
         harness.process_element("first")

@@ -321,7 +321,7 @@ def test_a_continuous_trigger_fires_at_multiples_of_its_interval() -> None:
         assert harness.extract_output() == [("a", None, [1])] * 3
 
 
-def test_a_continuous_trigger_by_the_clock_goes_on_behind_the_end_of_a_window_of_event_time() -> None:
+def test_a_continuous_trigger_by_the_clock_goes_on_after_the_end_of_a_window_of_event_time() -> None:
     trigger = ContinuousProcessingTimeTrigger.of(ms(4))
     with windows(TumblingEventTimeWindows.of(ms(10)), trigger=trigger) as harness:
         harness.set_processing_time(1)

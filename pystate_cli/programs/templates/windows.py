@@ -139,7 +139,7 @@ def test_a_window_fires_when_the_watermark_reaches_its_end():
     assert windows.extract_output() == [("12:00", "kitchen", 21.0)]
 
 
-def test_what_comes_behind_its_window_is_late():
+def test_what_comes_after_its_window_is_late():
     windows, readings = harness(), [reading(line) for line in LINES]
     windows.process_watermark(readings[2][0])
     windows.end_epoch()

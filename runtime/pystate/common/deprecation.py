@@ -1,4 +1,4 @@
-"""Marks public names that are to go, or that have a newer name: who uses one is told, at the line that does."""
+"""Marks public names that are to go, or that have a newer name: a program that uses one is told, at the line that does."""
 
 from __future__ import annotations
 

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 
-class GoesOnBehindSpark(ABC):
+class GoesOnAfterSpark(ABC):
     """A `Source` that can start at a Spark offset when it has no state of its own."""
 
     @abstractmethod
-    def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
+    def go_on_after(self, offset: str, log: Mapping[str, bytes]) -> None:
         """Start after what Spark has read, if there is no state. Called before each start.
 
         Args:

@@ -82,14 +82,14 @@ class Teller(Protocol):
         """Tell what has gone wrong; it goes on another way."""
 
     def result(self, line: str) -> None:
-        """Tell the id of the job that runs, where an error is raised behind that."""
+        """Tell the id of the job that runs, where an error is raised after that."""
 
     def waiting(self, text: str) -> AbstractContextManager[object]:
         """Tell what is waited for, for as long as it lasts."""
 
 
 class Rescaling:
-    """The rescaling of one job; what depends on who asks and tells is in subclasses.
+    """The rescaling of one job; what depends on the caller is in subclasses.
 
     Args:
         console: Tells how it goes.
@@ -314,11 +314,11 @@ class Rescaling:
                 if not state.is_terminal:
                     # it may still end: another command may be stopping or cancelling it
                     nothing = "Nothing was changed by this command."
-                    self._console.info(f"{nothing} Job {self._job_id} was {state.value} behind that.")
+                    self._console.info(f"{nothing} Job {self._job_id} was {state.value} after that.")
             raise
         self._console.info(f"    Savepoint completed. Path: {path}")
         if state is not JobStatus.FINISHED:
-            message = f"Job {self._job_id} ended as {state.value} behind its savepoint."
+            message = f"Job {self._job_id} ended as {state.value} after its savepoint."
             raise JobTerminatedError(message, hint=f"{self._go_on} goes on from the savepoint")
         return path
 

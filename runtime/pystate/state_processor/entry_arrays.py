@@ -169,7 +169,7 @@ class EntryArrays:
             if count == 0:
                 self._limit *= 2
                 return
-        rest, groups = self._items[3 * count :], _behind(self._groups, count)
+        rest, groups = self._items[3 * count :], _after(self._groups, count)
         yield self._batch(entries.first(count))
         self._items, self._groups, self._blocks, self._limit = rest, groups, len(groups), 1
 
@@ -245,7 +245,7 @@ class EntryArrays:
                 for one in stored:  # an invalid one raises
                     without_time(one)
             times = pa.array(numbers_at(cells.data, cells.starts, ">i8").astype(np.int64))
-            cells = cells.behind(TIME_BYTES)
+            cells = cells.after(TIME_BYTES)
         arrays = self._value_arrays(cells)
         if self._common.has_timestamps:
             arrays.append(pa.nulls(len(stored), pa.int64()) if times is None else times)
@@ -361,7 +361,7 @@ class _Entries:
         return np.flatnonzero(differ)
 
 
-def _behind(groups: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+def _after(groups: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
     """Return the key groups after this many entries."""
     rest = []
     for group, of_group in groups:

@@ -1,6 +1,6 @@
 """Replays one record in an operator of a program, under pdb or not, and writes it as a test.
 
-Run as `python -m pystate.testing.debug_process REQUEST`, a JSON file, in the terminal of who debugs.
+Run as `python -m pystate.testing.debug_process REQUEST`, a JSON file, in the terminal of the user who debugs.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def test_an_ambiguous_name_lists_who_may_be_meant(manager, pystate):
 @pytest.mark.parametrize(
     "words", [("-p", "DIR", "JOB"), ("JOB", "-p", "DIR"), ("--savepointPath", "DIR", "JOB"), ("--savepointPath=DIR", "JOB")]
 )
-def test_stop_ends_the_job_behind_its_savepoint(manager, running, pystate, tmp_path, words):
+def test_stop_ends_the_job_after_its_savepoint(manager, running, pystate, tmp_path, words):
     path = f"{tmp_path}/mine/savepoint-{running[:6]}-0123456789ab"
 
     given = [word.replace("DIR", "mine").replace("JOB", running) for word in words]

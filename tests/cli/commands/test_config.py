@@ -165,7 +165,7 @@ execution.checkpointing.interval: 60s
 taskmanager.numberOfTaskSlots: 4
 restart-strategy.type: banana
 a line without a colon
-no.blank:behind
+no.blank:after
 empty.value:
 our.own: 1
 """

@@ -93,7 +93,7 @@ def test_stdout_is_what_an_attached_job_prints(manager, pystate):
     job = manager.submit("--print", "2", "--finish", "0", attached=True)
     manager.wait_for(job, "FINISHED")
 
-    assert pystate("logs", job, "--stdout", "-f").out == "1> line 0\n1> line 1\nbehind the end\n"
+    assert pystate("logs", job, "--stdout", "-f").out == "1> line 0\n1> line 1\nafter the end\n"
 
 
 def test_wrong_calls_of_logs(manager, pystate):

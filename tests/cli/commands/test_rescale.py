@@ -110,7 +110,7 @@ def test_a_successor_whose_driver_is_killed_in_its_first_start_goes_on_in_anothe
 
 
 def test_a_job_that_restarts_before_it_runs_is_ended(manager, submit, pystate):
-    # the driver of attempt 0 dies in front of RUNNING where the parallelism is above 2, again and again
+    # the driver of attempt 0 dies before RUNNING where the parallelism is above 2, again and again
     job = submit("--die-above", "2", "--restart", "1000", "50")
 
     code, out, _ = pystate("rescale", job, "-p", 3)
@@ -173,7 +173,7 @@ def test_a_savepoint_that_fails_changes_nothing(manager, submit, pystate):
     code, out, err = pystate("rescale", job, "-p", 3)
 
     assert (code, out) == (1, "")
-    assert f"Nothing was changed by this command. Job {job} was RUNNING behind that.\n" in err
+    assert f"Nothing was changed by this command. Job {job} was RUNNING after that.\n" in err
     assert "error: The savepoint can't be written." in err
     assert manager.state(job) == "RUNNING"
     assert not kept(manager, job)

@@ -135,7 +135,7 @@ def test_attached_hands_the_output_on_until_the_program_ends(manager, pystate):
     code, out, err = pystate("run", manager.job_file, "--print", "2", "--finish", "0.2", "--warn")
 
     job = only_job(manager)
-    assert (code, out) == (0, "1> line 0\n1> line 1\nbehind the end\n")
+    assert (code, out) == (0, "1> line 0\n1> line 1\nafter the end\n")
     assert without_times(err) == (
         f"Job has been submitted with JobID {job}\n"
         "warning: the operator 'map' has no uid\n"
@@ -242,7 +242,7 @@ def test_an_attached_run_tells_of_restarts(manager, pystate):
     assert err.count("warning:") == 1
 
 
-def test_a_program_that_fails_behind_its_job(manager, pystate):
+def test_a_program_that_fails_after_its_job(manager, pystate):
     code, _, err = pystate("run", manager.job_file, "--finish", "0", "--exit", "3")
 
     assert code == 1
@@ -262,8 +262,8 @@ def test_a_job_goes_on_where_its_output_can_not_be_written(manager):
     assert manager.state(job) == "RUNNING"
 
 
-def test_what_a_program_fails_of_behind_its_job_is_said(manager, pystate):
-    words = ("--finish", "0", "--fail-behind", "The program calls execute() a second time")
+def test_what_a_program_fails_of_after_its_job_is_said(manager, pystate):
+    words = ("--finish", "0", "--fail-after", "The program calls execute() a second time")
     said = "The program failed after its job had finished: The program calls execute() a second time"
 
     code, _, err = pystate("run", manager.job_file, *words)
@@ -282,7 +282,7 @@ def test_what_a_program_fails_of_behind_its_job_is_said(manager, pystate):
 
 def test_a_start_that_meets_the_end_of_the_job_tells_of_the_program_too(manager, pystate, monkeypatch):
     monkeypatch.setattr("pystate_cli.running.detached_start.DetachedStart.wait", lambda self: await_end(self))
-    words = ("--finish", "0", "--fail-behind", "no second job")
+    words = ("--finish", "0", "--fail-after", "no second job")
 
     code, out, err = pystate("run", "-d", manager.job_file, *words)
 
@@ -364,7 +364,7 @@ def test_ctrl_c_leaves_a_detached_job_alone(manager, pystate, monkeypatch):
     assert err.splitlines()[1] == f"Job {job} goes on; pystate cancel {job} ends it."
 
 
-def test_a_job_manager_that_dies_behind_a_submission_is_no_failure_of_it(manager, pystate, monkeypatch):
+def test_a_job_manager_that_dies_after_a_submission_is_no_failure_of_it(manager, pystate, monkeypatch):
     asked = detached_start.job_state
 
     def gone(client: RestClient, job: str) -> object:

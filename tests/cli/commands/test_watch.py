@@ -94,7 +94,7 @@ def test_the_view_at_80_columns():
         ((1 << 63) - 1, "at its end"),
     ],
 )
-def test_event_time_is_shown_with_how_far_it_is_behind_and_where(watermark, shown):
+def test_event_time_is_shown_with_how_far_it_is_after_and_where(watermark, shown):
     task = "count words -> JSON files"
     lines = view(a_look(**{"watermark": watermark, "watermark-task": task})).splitlines()
     assert re.fullmatch(rf"watermark +{shown}  in count words.*", lines[7])

@@ -38,7 +38,7 @@ class Modulo(BucketAssigner):
 
 
 class Job:
-    """A job that reads numbers, and starts again behind its latest complete checkpoint, with whatever parallelism.
+    """A job that reads numbers, and starts again after its latest complete checkpoint, with whatever parallelism.
 
     Args:
         root: The base path.

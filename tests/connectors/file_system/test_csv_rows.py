@@ -75,7 +75,7 @@ def test_what_is_no_row_is_refused_with_its_place(text, reason):
     with pytest.raises(RecordError) as caught:
         read(b"a,b\n" * 3 + (text if isinstance(text, bytes) else text.encode()), most=1)
     assert reason in caught.value.message
-    assert "f.csv behind byte 12" in caught.value.message
+    assert "f.csv after byte 12" in caught.value.message
 
 
 def test_a_quote_that_nobody_closes_ends_before_the_memory_does(monkeypatch):

@@ -93,7 +93,7 @@ def test_a_file_that_is_gone_before_it_is_listed_again_is_nothing_and_one_that_i
 
 def test_what_is_no_text_of_the_charset_fails_or_becomes_what_was_chosen(tmp_path):
     (tmp_path / "a").write_bytes(b"a\xffb\n")
-    with pytest.raises(Exception, match=r"/a behind byte 0 is no UTF-8"):
+    with pytest.raises(Exception, match=r"/a after byte 0 is no UTF-8"):
         read(tmp_path)
     chosen = {"replace": "a\ufffdb", "ignore": "ab", "backslashreplace": "a\\xffb"}
     assert {errors: read(tmp_path, StreamFormat.text_line_format("UTF-8", errors))[0] for errors in chosen} == chosen

@@ -206,7 +206,7 @@ def test_another_file_of_the_name_is_not_taken_for_ours(tmp_path):
         opened(sink, snapshot)
 
 
-def test_a_checkpoint_whose_file_was_made_visible_later_is_gone_on_with_behind_it(tmp_path):
+def test_a_checkpoint_whose_file_was_made_visible_later_is_gone_on_with_after_it(tmp_path):
     sink = lines(tmp_path)
     with opened(sink) as harness:
         harness.process_element("a")
@@ -375,7 +375,7 @@ def test_files_are_compacted_by_their_size_or_appear_together(tmp_path):
     assert texts(tmp_path) == ["a\n", "b\n", "c\n"]
 
 
-def test_a_checkpoint_that_fails_behind_a_compaction_loses_nothing(tmp_path):
+def test_a_checkpoint_that_fails_after_a_compaction_loses_nothing(tmp_path):
     sink = compacting(tmp_path, FileCompactor.concat_file_compactor()).build()
     with opened(sink) as harness:
         kept = step(harness, 1, "a")
@@ -468,7 +468,7 @@ def test_what_builders_refuse(tmp_path):
         (lambda: row.with_bucket_assigner(None), "takes a BucketAssigner"),
         (lambda: row.with_bucket_check_interval(0), "milliseconds"),
         (lambda: row.enable_compact(None, None), "takes a FileCompactStrategy"),
-        (lambda: bulk.enable_compact(BY_TWO, FileCompactor.concat_file_compactor()), "can't stand one behind the other"),
+        (lambda: bulk.enable_compact(BY_TWO, FileCompactor.concat_file_compactor()), "can't stand one after the other"),
         (lambda: FileCompactStrategy.builder().build(), "needs to know when"),
         (lambda: FileCompactStrategy.builder().set_size_threshold(0), "above 0"),
         (lambda: OutputFileConfig("_part", ""), "readers skip"),

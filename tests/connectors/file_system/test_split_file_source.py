@@ -57,7 +57,7 @@ def test_files_of_sparks_log_are_left_out_up_to_its_offset(source, tmp_path):
         "3": f"v1\n{entry(f'{root}/d.txt', 3)}".encode(),
         "odd": b"",
     }
-    source.go_on_behind('{"logOffset":2}', log)
+    source.go_on_after('{"logOffset":2}', log)
     assert given(source) == ["d.txt"]
     source.begin_anew()
     assert sorted(given(source)) == ["a b.txt", "c.txt", "d.txt", "ä%20.txt"]
@@ -66,7 +66,7 @@ def test_files_of_sparks_log_are_left_out_up_to_its_offset(source, tmp_path):
 @pytest.mark.parametrize(("offset", "log"), [('{"index":2}', {}), ("7", {}), ('{"logOffset":2}', {"1": b"v1\nno"})])
 def test_positions_of_other_sources_are_refused(source, offset, log):
     with pytest.raises(RestoreError, match="another kind of source"):
-        source.go_on_behind(offset, log)
+        source.go_on_after(offset, log)
 
 
 def enumerator_of(context, lists, interval_ms, known=(), waiting=(), clock=lambda: 0):
@@ -87,7 +87,7 @@ def test_each_file_is_given_once_whatever_is_found_again():
     enumerator.handle_split_request(1, None)
     now[0] = 200
     enumerator.handle_split_request(0, None)
-    assert context.given == [(A, 0), (B, 1), (C, 0)], "0 has asked in front of 1"
+    assert context.given == [(A, 0), (B, 1), (C, 0)], "0 has asked before 1"
     assert context.ended == []
 
 

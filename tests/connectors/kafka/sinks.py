@@ -13,7 +13,7 @@ from pystate.testing import SinkTestHarness
 
 
 class Key(SimpleStringSchema):
-    """What stands in front of the colon."""
+    """What stands before the colon."""
 
     def serialize(self, element: Any) -> bytes:
         return super().serialize(element.partition(":")[0])

@@ -26,7 +26,7 @@ def cluster(kafka, topic, isolation):
 
 
 @pytest.mark.parametrize("begin", BEGINS)
-def test_who_reads_committed_records_begins_in_front_of_a_transaction_that_is_open(kafka, begin):
+def test_who_reads_committed_records_begins_before_a_transaction_that_is_open(kafka, begin):
     topic = kafka.new_topic()
     partition = KafkaTopicPartition(topic, 0)
     producer = Producer({"bootstrap.servers": kafka.address, "transactional.id": topic, "log_level": 2})

@@ -31,7 +31,7 @@ def test_records_are_seen_once_their_checkpoint_is_complete(kafka):
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_whoever_goes_on_behind_a_crash_commits_once(kafka, step):
+def test_whoever_goes_on_after_a_crash_commits_once(kafka, step):
     topic = kafka.new_topic()
     sink = builder(kafka, topic).build()
     sink.step = steps = Steps(step)

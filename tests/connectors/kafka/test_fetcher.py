@@ -76,7 +76,7 @@ def test_only_its_thread_touches_the_consumer_and_all_that_was_ordered_is_done_a
     assert consumer.calls[3:] == [("commit", [(0, 10)]), ("close",)]
 
 
-def test_what_ends_the_thread_is_raised_behind_what_came_before(fetching):
+def test_what_ends_the_thread_is_raised_after_what_came_before(fetching):
     fetcher, consumer, woken = fetching([messages(0)])
     fetcher.start()
     wait_until(lambda: not consumer.batches)

@@ -62,7 +62,7 @@ def test_transactions_of_others_neither_hide_what_is_committed_nor_hold_it_up(ka
         assert values(kafka, topic) == ["a:1", "a:2", "a:3"]
 
 
-def test_a_crash_before_the_commit_is_known_behind_the_transaction_of_another(kafka):
+def test_a_crash_before_the_commit_is_known_after_the_transaction_of_another(kafka):
     topic = kafka.new_topic()
     sink = builder(kafka, topic).build()
     with opened(sink) as harness:
@@ -99,7 +99,7 @@ def test_markers_of_an_old_version_are_found_once_the_transaction_of_another_end
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("of_an_old_version")
-def test_the_first_young_marker_behind_the_transaction_of_another_is_not_taken_for_missing(kafka, monkeypatch):
+def test_the_first_young_marker_after_the_transaction_of_another_is_not_taken_for_missing(kafka, monkeypatch):
     topic, markers = kafka.new_topic(), kafka.new_topic(PARTITIONS, "markers")
     sink = builder(kafka, topic).set_marker_topic(markers).build()
     send_older_marker(kafka, markers)

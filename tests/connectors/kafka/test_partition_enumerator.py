@@ -136,7 +136,7 @@ def test_a_restored_one_that_ends_takes_no_new_partitions():
     assert context.ended == [0]
 
 
-def test_brokers_that_do_not_answer_fail_a_start_also_behind_a_snapshot():
+def test_brokers_that_do_not_answer_fail_a_start_also_after_a_snapshot():
     for known in (None, [place(0)]):
         cluster = Cluster()
         cluster.fails = True
@@ -144,10 +144,10 @@ def test_brokers_that_do_not_answer_fail_a_start_also_behind_a_snapshot():
             started(cluster, Context(), known)
 
 
-def test_spark_offsets_are_gone_on_behind_and_partitions_that_it_does_not_know_are_read_whole():
+def test_spark_offsets_are_gone_on_after_and_partitions_that_it_does_not_know_are_read_whole():
     cluster, context = Cluster(), Context()
     source = KafkaSplitSource(settings(starting=LATEST))
-    source.go_on_behind('{"t":{"0":5,"1":0}}', {})
+    source.go_on_after('{"t":{"0":5,"1":0}}', {})
     enumerator = started(cluster, context, starting=LATEST, begin=source._begin, ends=source._ends)
     assert all_given(enumerator, context) == {0: (5, None, True), 1: (0, None, False), 2: (EARLIEST, None, False)}
     assert cluster.asked == ["ids"], "and for no offsets"
@@ -158,7 +158,7 @@ def test_spark_offsets_are_gone_on_behind_and_partitions_that_it_does_not_know_a
 def test_a_source_that_ends_ends_where_it_was_to_end_on_spark():
     cluster, context = Cluster(), Context()
     source = KafkaSplitSource(settings(stopping=LATEST))
-    source.go_on_behind('{"t":{"0":5}}', {"pystate-stopping": b'{"t":{"0":7,"1":8}}', "0": b"v1\n{}"})
+    source.go_on_after('{"t":{"0":5}}', {"pystate-stopping": b'{"t":{"0":7,"1":8}}', "0": b"v1\n{}"})
     enumerator = started(cluster, context, stopping=LATEST, begin=source._begin, ends=source._ends)
     assert all_given(enumerator, context) == {0: (5, 7, True), 1: (EARLIEST, 8, False), 2: (EARLIEST, 10, False)}
     assert cluster.asked == [(LATEST, [2])]
@@ -167,7 +167,7 @@ def test_a_source_that_ends_ends_where_it_was_to_end_on_spark():
 @pytest.mark.parametrize("offset", ['{"logOffset":2}', "7", '{"index":2,"checksum":"x"}', "no"])
 def test_positions_of_other_sources_are_refused(offset):
     with pytest.raises(RestoreError, match="another kind of source"):
-        KafkaSplitSource(settings()).go_on_behind(offset, {})
+        KafkaSplitSource(settings()).go_on_after(offset, {})
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_where_it_begins_is_known_for_what_is_promised(how, starts):
 
 def test_positions_of_sparks_go_on_with_the_ids_of_their_topics():
     source, context = KafkaSplitSource(settings()), Context()
-    source.go_on_behind('{"t":{"0":5}}', {"pystate-identity": b'{"t": "one"}'})
+    source.go_on_after('{"t":{"0":5}}', {"pystate-identity": b'{"t": "one"}'})
     enumerator = KafkaPartitionEnumerator(context, settings(), Cluster(0, 1), begin=source._begin, ids=source._ids)
     enumerator.start()
     all_given(enumerator, context)
@@ -210,7 +210,7 @@ def test_an_offset_is_of_the_topic_that_was_there_before_it_was_asked_for():
 
 @pytest.mark.parametrize("known", [None, [place(0)]])
 def test_a_partition_that_a_topic_has_got_by_being_made_anew_is_told_by_its_id(known):
-    """Also behind a snapshot of an older version, which has no ids: they are those of the start."""
+    """Also after a snapshot of an older version, which has no ids: they are those of the start."""
     cluster, context, now = Cluster(0), Context(), [0]
     enumerator = started(cluster, context, known, [], clock=lambda: now[0], discovery_interval_ms=100)
     all_given(enumerator, context)

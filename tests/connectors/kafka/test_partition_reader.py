@@ -44,7 +44,7 @@ class Reading:
         return [element for _, element, _ in self.output.elements]
 
 
-def test_positions_are_behind_what_was_handed_on_whatever_was_fetched():
+def test_positions_are_after_what_was_handed_on_whatever_was_fetched():
     reading = Reading((0, 5), (1, EARLIEST), room=2, timed=True)
     assert reading.fetcher.assigned == [(0, 5), (1, EARLIEST)]
     assert reading.positions() == {0: 5, 1: EARLIEST}
@@ -94,15 +94,15 @@ def test_records_have_no_times_where_nobody_asked_for_them():
     assert reading.output.elements == [("t:0", "a", None)]
 
 
-def test_a_partition_ends_in_front_of_its_stop_and_the_reader_behind_its_last_one():
+def test_a_partition_ends_before_its_stop_and_the_reader_after_its_last_one():
     reading = Reading((0, 0, 2), (1, 0, 5), (2, 3, 3), stopping=LATEST)
     assert reading.fetcher.assigned == [(0, 0), (1, 0)], "the third is at its end"
-    reading.poll(Message(0, 0, b"a"), Message(0, 1, b"b"), Message(0, 2, b"behind"), Message(1, 3, b"c"))
+    reading.poll(Message(0, 0, b"a"), Message(0, 1, b"b"), Message(0, 2, b"after"), Message(1, 3, b"c"))
     assert reading.elements == ["a", "b", "c"]
     assert reading.fetcher.released == [0]
     assert reading.positions() == {1: 4}
     reading.reader.notify_no_more_splits()
-    assert reading.poll(Message(1, 6, b"behind a mark of a transaction")) is InputStatus.MORE_AVAILABLE
+    assert reading.poll(Message(1, 6, b"after a mark of a transaction")) is InputStatus.MORE_AVAILABLE
     assert reading.elements == ["a", "b", "c"]
     assert reading.poll() is InputStatus.END_OF_INPUT
     assert reading.positions() == {}
@@ -112,7 +112,7 @@ def test_the_end_of_a_partition_stands_for_what_has_no_record_at_the_end():
     reading = Reading((0, 0, 4), (1, EARLIEST, 2), stopping=LATEST)
     reading.reader.notify_no_more_splits()
     assert reading.poll(Message(0, 0, b"a"), end_of(0, 3)) is InputStatus.MORE_AVAILABLE
-    assert reading.positions() == {0: 3, 1: EARLIEST}, "a transaction in front of the end is open"
+    assert reading.positions() == {0: 3, 1: EARLIEST}, "a transaction before the end is open"
     assert reading.poll() is InputStatus.NOTHING_AVAILABLE
     reading.poll(end_of(0, 4), end_of(1, 2))
     assert reading.poll() is InputStatus.END_OF_INPUT

@@ -125,7 +125,7 @@ def test_who_takes_losses_ends_where_the_new_topic_has_fewer_partitions(kafka, r
     wait_until(lambda: harness.run_epoch() is None or harness.ended)
 
 
-def test_a_topic_is_known_from_the_first_start_on_behind_a_snapshot_without_ids(kafka, reading, monkeypatch):
+def test_a_topic_is_known_from_the_first_start_on_after_a_snapshot_without_ids(kafka, reading, monkeypatch):
     topic = kafka.new_topic(1)
     send(kafka, topic, "old", 10)
     first = reading(topic)

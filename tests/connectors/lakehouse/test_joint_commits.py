@@ -217,7 +217,7 @@ def test_a_zombie_and_its_successor_that_commit_at_once_commit_once(tables):
     successor.close()
 
 
-def test_commits_of_other_writers_are_kept_and_ours_comes_behind_them(tables):
+def test_commits_of_other_writers_are_kept_and_ours_comes_after_them(tables):
     job = Job(tables, 2)
     job.write("a", "b")
     job.snapshot(1)

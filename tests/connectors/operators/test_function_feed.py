@@ -116,7 +116,7 @@ def test_large_elements_wait_in_smaller_numbers():
         assert len(harness._operators[0].feed.elements) <= 34
 
 
-def test_an_exception_comes_out_behind_the_elements_in_front_of_it():
+def test_an_exception_comes_out_after_the_elements_before_it():
     with SourceTestHarness(Raising) as harness:
         seen = []
         with pytest.raises(ConnectionError, match="the broker is gone") as raised:

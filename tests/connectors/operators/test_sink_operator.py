@@ -180,7 +180,7 @@ def test_a_commit_may_ask_for_another_try(tmp_path):
     assert (figures["retriedCommittables"], figures["successfulCommittables"]) == (2, 1)
 
 
-def test_behind_a_committable_that_waits_no_younger_one_is_committed(tmp_path):
+def test_after_a_committable_that_waits_no_younger_one_is_committed(tmp_path):
     sink = MoodySink(tmp_path, ["retry", "good", "good"])
     with opened(sink) as harness:
         names = []

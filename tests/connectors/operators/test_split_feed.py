@@ -19,7 +19,7 @@ from pystate.connectors.generated.data_generator_source import (
 from pystate.connectors.generated.iterator_source import split_range
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.hybrid import HybridSource
-from pystate.connectors.operators.source_coordinator import BEHIND, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
+from pystate.connectors.operators.source_coordinator import AFTER, NO_MORE, REGISTER, REQUEST, SPLIT, SourceCoordinator
 from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.operators.split_feed import SplitFeed
 from pystate.connectors.source import Boundedness, InputStatus, SourceClock, SplitEnumerator
@@ -86,7 +86,7 @@ def test_each_number_counts_once_over_epochs_crashes_and_other_parallelisms(data
         for number, step in enumerate([*steps, "crash"], 1):
             if step == "epoch":
                 counted += harness.run_epoch()
-            elif step == "one":  # others of the epoch may come later, but its barrier stands behind all
+            elif step == "one":  # others of the epoch may come later, but its barrier stands after all
                 counted += harness.run_epoch([data.draw(st.integers(0, parallelism - 1))])
             elif step != "crash":
                 snapshots, saved = harness.snapshot(number), list(counted)
@@ -233,18 +233,18 @@ def test_the_end_is_the_end_of_all_parts():
     assert InputStatus.END_OF_INPUT.value == "end of input"
 
 
-def test_no_split_moves_between_a_reader_and_an_enumerator_that_stand_behind_different_barriers():
+def test_no_split_moves_between_a_reader_and_an_enumerator_that_use_buffer_different_barriers():
     coordinator = SourceCoordinator(numbers(100, 4)(), 2)
     coordinator.start(None)
-    assert coordinator.answer(1, 1, [[BEHIND, None], [REGISTER, None], [REQUEST, "host"]])[0][0] == SPLIT
+    assert coordinator.answer(1, 1, [[AFTER, None], [REGISTER, None], [REQUEST, "host"]])[0][0] == SPLIT
     ((left,), underway) = coordinator.snapshot(5)
     assert (len(left), underway) == (3, [])
     # the reader has not seen that barrier: what it got now would be in both parts of the checkpoint
-    assert coordinator.answer(1, 2, [[BEHIND, None], [REQUEST, "host"]]) is None
+    assert coordinator.answer(1, 2, [[AFTER, None], [REQUEST, "host"]]) is None
     # one that has seen a later one: what it got would be in neither
-    assert coordinator.answer(1, 2, [[BEHIND, 6], [REQUEST, "host"]]) is None
+    assert coordinator.answer(1, 2, [[AFTER, 6], [REQUEST, "host"]]) is None
     assert len(coordinator.snapshot(5)[0][0]) == 3
-    assert coordinator.answer(1, 2, [[BEHIND, 5], [REQUEST, "host"]])[0][0] == SPLIT
+    assert coordinator.answer(1, 2, [[AFTER, 5], [REQUEST, "host"]])[0][0] == SPLIT
     assert len(coordinator.snapshot(5)[0][0]) == 2
 
 

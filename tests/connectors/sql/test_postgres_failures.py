@@ -148,7 +148,7 @@ def test_nothing_is_lost_doubled_or_early_over_deaths_at_random(postgres_server,
         killer.plan = [order.choice(fates)]
         harness.open()
         visible = Counter(written)
-        number = len(written)  # the source is read again behind the checkpoint
+        number = len(written)  # the source is read again after the checkpoint
         for _ in range(order.randrange(1, 4)):
             batch = [(f"w{number + offset}", number + offset) for offset in range(order.randrange(0, 5))]
             harness.process_elements(batch)
@@ -160,7 +160,7 @@ def test_nothing_is_lost_doubled_or_early_over_deaths_at_random(postgres_server,
                 break  # the job dies, and the checkpoint with it
             snapshot, written = taken, [*written, *batch]
             if order.random() < 0.3:
-                break  # the job dies behind `_metadata`
+                break  # the job dies after `_metadata`
             killer.plan = [order.choice(fates)]
             harness.notify_of_completed_checkpoint(checkpoint)
             visible = Counter(written)

@@ -26,7 +26,7 @@ STEPS = st.lists(
 
 
 class Fate:
-    """Lets the next COMMIT of rows die in front of it, or behind it."""
+    """Lets the next COMMIT of rows die before it, or after it."""
 
     def __init__(self):
         self.next = None
@@ -50,7 +50,7 @@ class Fate:
 
 @settings(max_examples=25, deadline=None)
 @given(STEPS)
-def test_each_row_is_there_once_and_none_in_front_of_its_checkpoint(steps):
+def test_each_row_is_there_once_and_none_before_its_checkpoint(steps):
     fate = Fate()
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -223,7 +223,7 @@ def committables_of(sink, elements):
 
 def test_a_row_that_is_refused_is_named_and_nothing_is_written(url, table):
     make_table(url, table, " CHECK (number < 10)")
-    elements = [(f"w{number}", number) for number in range(8)] + [("bad", 11), ("behind", 9)]
+    elements = [(f"w{number}", number) for number in range(8)] + [("bad", 11), ("after", 9)]
     with opened(sink_of(url, table)) as harness:
         harness.process_elements(elements)
         harness.snapshot(1)

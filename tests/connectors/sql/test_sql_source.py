@@ -92,6 +92,6 @@ def test_what_can_not_be_is_refused(tmp_path):
         ("SELECT rank() OVER (ORDER BY a) FROM (SELECT a FROM t ORDER BY (a)) s", False),
     ],
 )
-def test_rows_without_an_order_may_be_others_behind_a_failure(query, ordered):
+def test_rows_without_an_order_may_be_others_after_a_failure(query, ordered):
     source = SqlSource(SqlConnectionOptions("sqlite://"), query, ROW)
     assert (source.unlike_again is None) is ordered

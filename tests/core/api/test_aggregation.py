@@ -26,7 +26,7 @@ def run(kind, field, values):
     ],
 )
 @pytest.mark.parametrize("of", [tuple, list, lambda values: Row(*values)])
-def test_the_other_fields_are_the_first_elements_but_behind_a_by(kind, last, of):
+def test_the_other_fields_are_the_first_elements_but_after_a_by(kind, last, of):
     elements = [("a", 2, "first"), ("a", 3, "high"), ("a", 1, "low")]
     assert run(kind, 1, map(of, elements))[-1] == of(last)
 

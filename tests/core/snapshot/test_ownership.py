@@ -108,7 +108,7 @@ def test_of_jobs_that_claim_at_the_same_moment_one_at_most_gets_it(tmp_path):
     assert claimant(location) == (won[0] if won else None)
 
 
-def test_a_claim_holds_through_a_link_and_not_for_a_copy_or_behind_a_move(tmp_path):
+def test_a_claim_holds_through_a_link_and_not_for_a_copy_or_after_a_move(tmp_path):
     location = write_savepoint(tmp_path / "here")
     claim(location, A, None, never)
     (tmp_path / "link").symlink_to(tmp_path / "here")

@@ -35,7 +35,7 @@ def old_state(*subtasks: States) -> list[list[OperatorStateHandle]]:
 
 
 def shown(shares: list[list[OperatorStateShare]], name: str) -> list[list[tuple[int, int, int]]]:
-    """Per new subtask: (old file, first element, behind the last)."""
+    """Per new subtask: (old file, first element, after the last)."""
     found = []
     for mine in shares:
         pieces = [(share.handle.handle, share.elements[name]) for share in mine if name in share.elements]

@@ -148,7 +148,7 @@ def test_two_machines_take_a_job_over_from_each_other(machines, tmp_path: Path):
     assert job_on(two, job_id)["name"], "a standby sends readers to the leader"
     wait_for_last_word(one, job_id, watched)
     one("checkpoint", job_id)
-    watched.add(2)  # behind the checkpoint, or behind some later one
+    watched.add(2)  # after the checkpoint, or after some later one
     wait_for_last_word(one, job_id, watched)
     (old_driver,) = drivers(one)
 

@@ -15,7 +15,7 @@ from tests.waiting import LONGEST_S, wait_until
 FILES, LINES = 30, 20
 KEYS = 7
 
-# the map tells on each row which program it went through; the state behind it must know nothing of the upgrade
+# the map tells on each row which program it went through; the state after it must know nothing of the upgrade
 PROGRAM = """
 import json
 import sys

@@ -29,7 +29,7 @@ class Count(KeyedProcessFunction):
 
 
 class IdempotentSink:
-    """Keeps the rows of each epoch; fails once behind its own commit of an epoch."""
+    """Keeps the rows of each epoch; fails once after its own commit of an epoch."""
 
     def __init__(self, fail_at, on_failure):
         self.epochs = {}
@@ -48,7 +48,7 @@ class IdempotentSink:
         self.epochs[epoch] = rows
         if len(self.epochs) == self.fail_at:
             self.on_failure()
-            message = "the connection was lost behind the commit"
+            message = "the connection was lost after the commit"
             raise OSError(message)
 
     @property
@@ -77,7 +77,7 @@ def put(folder, name, words):
 
 
 @pytest.mark.parametrize("fail_at", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_an_epoch_that_failed_behind_its_sink_is_run_again_with_the_same_rows_under_its_number(run_job, tmp_path, fail_at):
+def test_an_epoch_that_failed_after_its_sink_is_run_again_with_the_same_rows_under_its_number(run_job, tmp_path, fail_at):
     folder = tmp_path / "in"
     folder.mkdir()
     words = {f"{index}.txt": [f"w{(index * 7 + n) % 5}" for n in range(20)] for index in range(4)}

@@ -78,7 +78,7 @@ def test_one_pipeline_keeps_what_it_is_told_to_promise(run_job, tmp_path):
         FolderSink(tmp_path / "at_most"),
     )
     server = LineServer()
-    before, lost, behind = ([f"{when}{number}" for number in range(10)] for when in ("before", "lost", "behind"))
+    before, lost, after = ([f"{when}{number}" for number in range(10)] for when in ("before", "lost", "after"))
     try:
         job = run_job(program(folder, server.port, exactly, at_least, at_most), OPTIONS)
 
@@ -98,12 +98,12 @@ def test_one_pipeline_keeps_what_it_is_told_to_promise(run_job, tmp_path):
         checkpoint(10)
         run("2.txt", lost, 1)
         os.kill(wait_until(lambda: job.master.slot_pids)[0], signal.SIGKILL)
-        run("3.txt", behind, 2)
+        run("3.txt", after, 2)
         job.wait_for(lambda: at_least.lines()["lost0"] == 2)
         checkpoint(20)
-        assert exactly.lines() == Counter([*before, *lost, *behind])
-        assert at_least.lines() == Counter([*before, *lost, *lost, *behind])
-        assert at_most.lines() == Counter([*before, *behind])
+        assert exactly.lines() == Counter([*before, *lost, *after])
+        assert at_least.lines() == Counter([*before, *lost, *lost, *after])
+        assert at_most.lines() == Counter([*before, *after])
         said = [(one["source"], one["sink"], one["guarantee"]) for one in job.status["guarantees"]]
         assert said == [
             ("files", "two phases", "exactly-once"),

@@ -110,7 +110,7 @@ def test_sources_begin_and_end_where_they_are_told(kafka, run_job):
     assert read_all(run_job, source(kafka, topic, end=late)) == all_of[0][:4] + all_of[1][:4]
 
 
-def test_counts_of_one_topic_go_to_another_and_on_behind_a_savepoint(kafka, run_job, tmp_path):
+def test_counts_of_one_topic_go_to_another_and_on_after_a_savepoint(kafka, run_job, tmp_path):
     words, counts = kafka.new_topic(2), kafka.new_topic(2)
     kafka.send(words, [(None, "a"), (None, "a")], 0)
     kafka.send(words, [(None, "b")], 1)
@@ -191,8 +191,8 @@ def test_a_source_waits_for_its_end_and_keeps_it_in_a_savepoint(kafka, run_job, 
     job.wait_for(lambda: copied(kafka, out) == ["a", "b", "c"])
     path = job.savepoint(tmp_path / "savepoints", stop=True)
     job.result()
-    kafka.send(words, [(None, text) for text in ("d", "behind the end", "far behind it")], 0)
-    kafka.send(words, [(None, "behind the end of partition 1")], 1)
+    kafka.send(words, [(None, text) for text in ("d", "after the end", "far after it")], 0)
+    kafka.send(words, [(None, "after the end of partition 1")], 1)
     run_job(to_offset_4(LATEST), {**OFTEN, "execution.state-recovery.path": path}).result()
     assert copied(kafka, out) == ["a", "b", "c", "d"]
 
@@ -263,7 +263,7 @@ def test_each_partition_has_a_watermark_of_its_own(kafka, run_job):
     assert order == sorted(order)
 
 
-def test_a_topic_that_was_made_anew_is_refused_behind_a_savepoint(kafka, run_job, tmp_path):
+def test_a_topic_that_was_made_anew_is_refused_after_a_savepoint(kafka, run_job, tmp_path):
     topic, out = kafka.new_topic(), kafka.new_topic()
     kafka.send(topic, [(None, text) for text in "ab"])
     job = run_job(identity(kafka, source(kafka, topic, end=None), out), OFTEN)

@@ -50,7 +50,7 @@ def named(stream, name):
     ],
     indirect=["engine"],
 )
-def test_a_job_of_own_sources_ends_behind_their_last_element(run_job, mode):
+def test_a_job_of_own_sources_ends_at_their_last_element(run_job, mode):
     seen = Collected()
 
     def program():

@@ -88,7 +88,7 @@ def faults(tmp_path):
 
 @pytest.mark.slow
 @on_both_engines
-def test_a_slot_killed_in_front_of_and_behind_a_commit_and_other_parallelisms(run_job, tmp_path, faults):
+def test_a_slot_killed_before_and_after_a_commit_and_other_parallelisms(run_job, tmp_path, faults):
     watched, sink = Watched(tmp_path), FolderSink(tmp_path / "out")
     watched.add(2)
     job = run_job(counting(watched, sink, faults), OPTIONS)

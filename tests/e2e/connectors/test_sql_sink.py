@@ -129,7 +129,7 @@ def test_slots_sessions_and_the_server_die_and_each_row_is_there_once(run_job, t
     execute(url, f"DROP TABLE {table}", f"DROP TABLE last_{table}", f"DROP TABLE commits_{table}")
 
 
-def test_nothing_is_visible_in_front_of_its_checkpoint(run_job, tmp_path):
+def test_nothing_is_visible_before_its_checkpoint(run_job, tmp_path):
     url = f"sqlite:///{tmp_path}/database"
     make_table(url, "words")
     make_table(url, "last_words", ", PRIMARY KEY (word)")

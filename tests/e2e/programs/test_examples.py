@@ -123,7 +123,7 @@ def test_events_pass_once_and_days_are_compared_as_an_offline_computation_has_it
         if (shop, today) in sums and (shop, yesterday) in sums
     }
     assert compared.rows == Counter(expected)
-    assert len(expected) == 7, "a day without sales is not compared, and the day behind it neither"
+    assert len(expected) == 7, "a day without sales is not compared, and the day after it neither"
 
 
 def test_weights_are_learned_over_a_savepoint_as_in_one_go(run_job, tmp_path):

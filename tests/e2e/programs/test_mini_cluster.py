@@ -52,7 +52,7 @@ def test_the_example_of_the_page_runs(cluster):
     space["test_words_are_counted"](cluster)
 
 
-def test_what_still_runs_behind_the_test_is_cancelled_and_the_next_test_has_its_own(spark, tmp_path):
+def test_what_still_runs_after_the_test_is_cancelled_and_the_next_test_has_its_own(spark, tmp_path):
     first = MiniCluster(spark, tmp_path / "first")
     first.set("parallelism.default", "2")
     env = StreamExecutionEnvironment.get_execution_environment()

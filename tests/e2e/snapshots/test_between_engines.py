@@ -110,7 +110,7 @@ def test_each_line_and_element_counts_once_over_three_jobs(run_job, tmp_path, en
     assert seen.counts == expected(FILES + 2, 350)
 
 
-def test_a_source_that_stays_in_slots_does_so_behind_a_failure_and_a_checkpoint_of_its_own(run_job, tmp_path, capsys):
+def test_a_source_that_stays_in_slots_does_so_after_a_failure_and_a_checkpoint_of_its_own(run_job, tmp_path, capsys):
     seen = Seen()
     folder = tmp_path / "in"
     write(folder, 4)

@@ -108,5 +108,5 @@ def test_a_job_with_incremental_checkpoints_survives_and_is_rescaled_from_one(ru
     with pytest.raises(RestoreError, match="incremental") as raised:
         refused.result()
     assert "take a savepoint" in str(raised.value)
-    assert refused._master is None, "it is refused in front of Spark"
+    assert refused._master is None, "it is refused before Spark"
     assert not [name for name in os.listdir(tempfile.gettempdir()) if name == os.path.basename(copies)]

@@ -96,4 +96,4 @@ def test_a_native_savepoint_is_moved_and_resumed_at_another_parallelism(run_job,
     refused = run_job(counting(watched, sink), {**starting, "state.backend.type": "hashmap"})
     with pytest.raises(RestoreError, match="own files of the rocksdb state backend .* the hashmap state backend can't"):
         refused.result()
-    assert refused._master is None, "it is refused in front of Spark"
+    assert refused._master is None, "it is refused before Spark"

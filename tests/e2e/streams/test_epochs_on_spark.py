@@ -158,7 +158,7 @@ class Client(MapFunction):
         self.note(f"close {self.attempt}")
 
 
-def test_functions_in_front_of_the_first_shuffle_are_opened_once_per_worker(run_job, tmp_path):
+def test_functions_before_the_first_shuffle_are_opened_once_per_worker(run_job, tmp_path):
     watched, sink, notes = Watched(tmp_path), CountEpochs(), tmp_path / "notes"
     notes.mkdir()
 

@@ -1,4 +1,4 @@
-"""On real Spark: an asynchronous lookup, an interval join of what comes of it, and a join in windows behind that."""
+"""On real Spark: an asynchronous lookup, an interval join of what comes of it, and a join in windows after that."""
 
 from __future__ import annotations
 

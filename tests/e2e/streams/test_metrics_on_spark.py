@@ -1,4 +1,4 @@
-"""What a job measures on real Spark: in its slots, in the stateless stage in front of them, and over a restart."""
+"""What a job measures on real Spark: in its slots, in the stateless stage before them, and over a restart."""
 
 from pystate.common import Duration
 from pystate.datastream import KeyedProcessFunction, MapFunction, StreamExecutionEnvironment, ValueStateDescriptor
@@ -13,7 +13,7 @@ OPTIONS = {
 
 
 class Lower(MapFunction):
-    """Runs in Spark's Python workers, in front of the shuffle."""
+    """Runs in Spark's Python workers, before the shuffle."""
 
     def open(self, runtime_context):
         group = runtime_context.get_metrics_group().add_group("words")

@@ -83,7 +83,7 @@ def test_a_killed_slot_and_savepoints_from_engine_to_engine(run_job, tmp_path):
 
 
 @pytest.mark.slow
-def test_barriers_overtake_what_a_slow_sink_has_in_front_of_it(run_job, tmp_path):
+def test_barriers_overtake_what_a_slow_sink_has_before_it(run_job, tmp_path):
     options = {**REAL_TIME, "parallelism.default": "2", "execution.checkpointing.unaligned.enabled": "true"}
     job = run_job(program_of(None, 3000, SlowlyKeeping), options)
     job.wait_for(lambda: job.status["state"] == "RUNNING")

@@ -61,7 +61,7 @@ def by_clock(folder, seen, counted, by_spark=False):
 
 
 class FailsOnce:
-    """Takes note of what it is given by the epoch's number, and fails behind the first rows of a word."""
+    """Takes note of what it is given by the epoch's number, and fails after the first rows of a word."""
 
     def __init__(self, word):
         self.word = word
@@ -72,7 +72,7 @@ class FailsOnce:
         again = any(self.word in dict(before) for _, before in self.given)
         self.given.append((epoch, rows))
         if self.word in dict(rows) and not again:
-            message = "the sink fails behind its first rows"
+            message = "the sink fails after its first rows"
             raise RuntimeError(message)
 
 

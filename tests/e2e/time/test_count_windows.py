@@ -20,7 +20,7 @@ SIZE = 7
 
 
 class Split(ProcessFunction):
-    """Runs in front of the shuffle; words whose last digit is even go into its side output as well."""
+    """Runs before the shuffle; words whose last digit is even go into its side output as well."""
 
     def process_element(self, value, ctx):
         yield value

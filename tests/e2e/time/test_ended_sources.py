@@ -31,7 +31,7 @@ def program(lines, folder, first, second):
 @pytest.mark.slow
 @on_both_engines
 @pytest.mark.timeout(600)
-def test_a_collection_that_is_read_holds_event_time_up_no_more_also_behind_a_restore(run_job, tmp_path, engine):
+def test_a_collection_that_is_read_holds_event_time_up_no_more_also_after_a_restore(run_job, tmp_path, engine):
     lines, folder, first, second = random_lines(5, 60, 0, 4_000), Folder(tmp_path), Sink(), Sink()
 
     def out(below):

@@ -1,4 +1,4 @@
-"""Event time in jobs on real Spark: windows behind windows, over a killed slot, a restore and another parallelism."""
+"""Event time in jobs on real Spark: windows after windows, over a killed slot, a restore and another parallelism."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Latest(KeyedProcessFunction):
 
 
 def windows(lines, first, second, strategy=True, kept=False):
-    """Count words in windows, and all of them in larger ones behind those."""
+    """Count words in windows, and all of them in larger ones after those."""
     if strategy:
         bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BOUND))
         lines = lines.assign_timestamps_and_watermarks(bounded.with_timestamp_assigner(Second()))
@@ -81,7 +81,7 @@ def windows(lines, first, second, strategy=True, kept=False):
 
 
 def expected(lines, below=END):
-    """What both windows give, of those that end in front of a time."""
+    """What both windows give, of those that end before a time."""
     pairs = [(word, int(time)) for word, _, time in (line.partition(",") for line in lines)]
     small = Counter((word, time // SMALL * SMALL) for word, time in pairs)
     large = Counter(time // LARGE * LARGE for _, time in pairs)
@@ -181,7 +181,7 @@ def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_
     folder, first, second = Folder(tmp_path), Sink(), Sink()
 
     def out(below):
-        """Whether all windows that end in front of a time are out, in both levels."""
+        """Whether all windows that end before a time are out, in both levels."""
         small, large = expected(folder.lines, below)
         return lambda: set(small) <= set(first.rows) and set(large) <= set(second.rows)
 
@@ -199,7 +199,7 @@ def test_golden_run_of_windows_over_a_killed_slot_a_restore_another_backend_and_
         job.result()
     assert job.status["attempt"] > 0
     assert kept(path) == expected(folder.lines, 9_003), "the larger window is not full yet"
-    folder.add(["w1,9001", "w9,9500"])  # in windows that are open, one of them behind the watermark of the savepoint
+    folder.add(["w1,9001", "w9,9500"])  # in windows that are open, one of them after the watermark of the savepoint
     resumed_options = {"execution.state-recovery.path": path, "parallelism.default": "3", "state.backend.type": "hashmap"}
     resumed = run_job(counting(folder, first, second), resumed_options)
     folder.add(["w0,40000"])

@@ -40,7 +40,7 @@ def test_windows_of_a_union_fire_though_one_source_is_idle(run_job, tmp_path, ha
     job = run_job(program)
 
     def fed_until(below):
-        """Give the busy source one element after the other, each 100 ms later, until what ends in front of a time is out."""
+        """Give the busy source one element after the other, each 100 ms later, until what ends before a time is out."""
 
         def out():
             time = 9_000 + 100 * busy.files

@@ -5,7 +5,7 @@
 kills slots, Python workers of the micro-batch, or relays, and the daemon that forks both, and deletes, empties, cuts or
 corrupts the newest shuffle's files, which only the micro-batch engine has, at any moment: in an epoch, a barrier, an upload,
 a restore. The job has keyed value, list and map state and a sink with operator state, at parallelism 2. With `--turn-every`
-it is stopped with a savepoint behind so many kills each, and resumed at another parallelism and on the other backend. In the
+it is stopped with a savepoint after so many kills each, and resumed at another parallelism and on the other backend. In the
 end all state must be what one pass over the input gives, and every row must have come out. The seed gives the input, the
 victims and the pauses; which step a kill meets depends on the machine. The report goes to stdout; that of the long form is
 in `benchmarks/results/fault_campaign.md`. `test_campaign.py` runs the same with fewer kills (`--campaign-kills`,
@@ -54,7 +54,7 @@ class Report:
         restarts: How often the job was started again.
         lost: Records that are missing in state or output.
         doubled: Records that are in state twice, and rows with a count that never was.
-        repeated: Rows that came out again, as rows do behind a restart in a sink that knows no transactions.
+        repeated: Rows that came out again, as rows do after a restart in a sink that knows no transactions.
     """
 
     engine: str
@@ -121,7 +121,7 @@ class Campaign:
 
         Args:
             kills: How many processes are killed.
-            turn_every: Behind how many kills each the job is stopped and resumed; None for never.
+            turn_every: After how many kills each the job is stopped and resumed; None for never.
         """
         report, chance, started = self.report, self._chance, time.monotonic()
         self._start()
@@ -181,7 +181,7 @@ class Campaign:
             try:
                 path: str = self._job.savepoint(self._root / "savepoints", stop=stop, cancel=not stop, timeout=PATIENCE_S)
                 break
-            except PystateError:  # a restart broke it off, or it ended behind a savepoint that nobody was told of
+            except PystateError:  # a restart broke it off, or it ended after a savepoint that nobody was told of
                 if self._job.status["state"] == "FINISHED":
                     found = (self._root / "savepoints").glob("*/_metadata")
                     path = str(max(found, key=lambda one: one.stat().st_mtime).parent)

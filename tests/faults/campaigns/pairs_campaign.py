@@ -14,7 +14,7 @@ their own (`pairs_readers.py`). At every look:
 - *out of order*: the counts of a word rise, within a partition, within a file, and along the ids of a table's rows;
 - *gone*: what was visible stays.
 
-Upserts are seen at once, and each attempt takes back what those before it wrote behind its checkpoint. So of them the last
+Upserts are seen at once, and each attempt takes back what those before it wrote after its checkpoint. So of them the last
 counts are compared, at the end; and the database notes each of them, so that a session of it, which is one subtask of one
 attempt, is seen to take nothing back that it has written itself. At each stop all sinks must show what the savepoint holds.
 In the end nothing may be left: no transaction, no session, no file in progress, no marker of rows that aren't there, no
@@ -245,7 +245,7 @@ class PairsCampaign:
             self._kill_one("slot")  # there is no such process
 
     def _burst(self) -> None:
-        """Kill some processes, one soon behind the other, when there are slots: in a restart there are none for a while."""
+        """Kill some processes, one soon after the other, when there are slots: in a restart there are none for a while."""
         with contextlib.suppress(TimeoutError):
             self._wait_for(lambda: self._host.victims()["slot"], STRIKE_TIMEOUT_S, feed=True)
         for _ in range(self._chance.randrange(1, LONGEST_BURST + 1)):
@@ -313,7 +313,7 @@ class PairsCampaign:
 
     def _has_seen(self, name: str, held: Counter[str]) -> bool:
         seen = self._outside.seen[name]
-        # upserts behind the savepoint are taken back by the job that goes on from it
+        # upserts after the savepoint are taken back by the job that goes on from it
         return seen >= held if name == UpsertReader.name else seen == held
 
     def _end(self) -> None:

@@ -113,7 +113,7 @@ class DetachedHost:
         try:
             path = re.sub("^file:", "", self._shell("stop", "-p", self._savepoints, self._job.id).stdout.strip())
         except (AssertionError, subprocess.TimeoutExpired):
-            # its answer was an error, and the next attempt may end behind the savepoint
+            # its answer was an error, and the next attempt may end after the savepoint
             with contextlib.suppress(AssertionError):
                 wait_until(lambda: self._status.get("state") in ("RUNNING", "FINISHED"), 300)
             if self._status.get("state") != "FINISHED":

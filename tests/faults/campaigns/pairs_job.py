@@ -2,7 +2,7 @@
 
     pairs_job.py SETTINGS.json
 
-Words say which source they come from by what stands in front of their dash. So one kill is a kill under each pair of a
+Words say which source they come from by what stands before their dash. So one kill is a kill under each pair of a
 source and a sink.
 """
 

@@ -29,7 +29,7 @@ class Finding(AssertionError):
 
     Attributes:
         sink: Where.
-        word: Of which source, in front of its dash.
+        word: Of which source, before its dash.
         kind: What.
     """
 
@@ -80,14 +80,14 @@ class Sequence:
             ordered: Whether it must be higher than those before.
 
         Raises:
-            Finding: It is there already, or stands behind a higher one.
+            Finding: It is there already, or stands after a higher one.
         """
         seen = self._seen.setdefault(word, set())
         if number in seen:
             raise Finding(self._sink, word, DOUBLED, f"{number} is there twice")
         highest = self._highest.get(word, 0)
         if ordered and number < highest:
-            raise Finding(self._sink, word, DISORDER, f"{number} stands behind {highest}")
+            raise Finding(self._sink, word, DISORDER, f"{number} stands after {highest}")
         seen.add(number)
         self._highest[word] = max(number, highest)
 
@@ -219,7 +219,7 @@ class FileReader:
         for line in text.splitlines():
             word, number = _parsed(line)
             if number <= last.get(word, 0):
-                raise Finding(self.name, word, DISORDER, f"{number} stands behind {last[word]} in {path}")
+                raise Finding(self.name, word, DISORDER, f"{number} stands after {last[word]} in {path}")
             last[word] = number
             self._sequence.take(word, number, ordered=False)  # files are in no order
 
@@ -303,7 +303,7 @@ class SqlReader(_TableReader):
 
 
 class UpsertReader(_TableReader):
-    """Reads the table of last counts. Behind a restart they go back, and come again: so upserts are.
+    """Reads the table of last counts. After a restart they go back, and come again: so upserts are.
 
     The database notes who wrote what (`noting_upserts`). A session is one subtask of one attempt, and takes nothing back.
     """
@@ -315,7 +315,7 @@ class UpsertReader(_TableReader):
         before = f"SELECT word, number, lag(number) OVER (PARTITION BY session, word ORDER BY id) AS before FROM {UPSERTED}"
         if back := self._ask(f"SELECT word, number, before FROM ({before}) AS noted WHERE number < before LIMIT 1"):
             word, number, was = back[0]
-            raise Finding(self.name, word, DISORDER, f"{number} behind {was} by one session")
+            raise Finding(self.name, word, DISORDER, f"{number} after {was} by one session")
         return Counter({word: number for word, number in self._ask(f"SELECT word, number FROM {UPSERTS}")})
 
     def left(self) -> list[str]:
@@ -354,7 +354,7 @@ class Snapshots:
         return Counter()
 
     def newest(self, since: float) -> str:
-        """Return the folder of the newest snapshot that was complete behind a time."""
+        """Return the folder of the newest snapshot that was complete after a time."""
         return str(max((path.stat().st_ctime, path.parent) for path in self._paths() if path.stat().st_ctime >= since)[1])
 
     def _paths(self) -> Iterable[Path]:
@@ -403,7 +403,7 @@ class Outside:
             at = time.time()
             before, self.seen[reader.name] = self.seen[reader.name], now
             self.looks += 1
-            if reader.name == UpsertReader.name:  # seen at once, and gone again behind a restart
+            if reader.name == UpsertReader.name:  # seen at once, and gone again after a restart
                 continue
             for word in before - now:
                 raise Finding(reader.name, word, GONE, f"{before[word]} was visible, and now {now[word]}")

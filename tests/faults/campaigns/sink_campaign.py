@@ -112,12 +112,12 @@ class Reader:
         for part in parts:
             last: dict[str, int] = {}
             for word, count in part:
-                assert count > last.get(word, 0), f"{word}: {count} stands behind {last.get(word)}"
+                assert count > last.get(word, 0), f"{word}: {count} stands after {last.get(word)}"
                 last[word] = count
         pairs = Counter(pair for part in parts for pair in part)
         assert not (doubled := [pair for pair, times in pairs.items() if times > 1]), f"doubled: {doubled}"
         now = Counter(word for word, _ in pairs)
-        assert not (holes := [pair for pair in pairs if pair[1] > now[pair[0]]]), f"lost in front of {holes}"
+        assert not (holes := [pair for pair in pairs if pair[1] > now[pair[0]]]), f"lost before {holes}"
         assert now >= self.seen, f"gone: {self.seen - now}"
         assert self._is_complete(now), f"visible early: {now}"
         self.seen, self.looks = now, self.looks + 1
@@ -281,7 +281,7 @@ class SinkCampaign:
             except PystateError:
                 if not self._has_ended():
                     continue
-                # the answer was an error, and the next attempt ended behind the savepoint
+                # the answer was an error, and the next attempt ended after the savepoint
                 done = [(at.stat().st_mtime, str(at.parent)) for at in self._root.glob("savepoints/*/_metadata")]
                 path = max(one for one in done if one[0] >= asked)[1]
             if stop:

@@ -165,7 +165,7 @@ def test_no_session_takes_back_an_upsert_of_its_own(postgres_server, kafka, tmp_
     upsert(3, 4)  # the next attempt, from its checkpoint
     assert reader.look() == {"w": 4}
     upsert(5, 6, 5, 7)  # between two looks
-    with pytest.raises(Finding, match="out of order in upsert: w: 5 behind 6 by one session"):
+    with pytest.raises(Finding, match="out of order in upsert: w: 5 after 6 by one session"):
         reader.look()
 
 
@@ -227,7 +227,7 @@ def campaign(run_job, spark, kafka, postgres_server, tmp_path, engine):
     ],
     indirect=["engine"],
 )
-def test_four_sinks_behind_a_source_in_short(campaign, source, victim):
+def test_four_sinks_downstream_a_source_in_short(campaign, source, victim):
     campaign(source, 1, ["step", victim, "stop"])
 
 
@@ -236,7 +236,7 @@ def test_four_sinks_behind_a_source_in_short(campaign, source, victim):
 @on_both_engines
 @pytest.mark.parametrize("seed", range(2, 12))
 @pytest.mark.parametrize("source", pairs_job.SOURCES)
-def test_four_sinks_behind_a_source(campaign, source, seed):
+def test_four_sinks_downstream_a_source(campaign, source, seed):
     chance = random.Random(seed)
     cards = [*(chance.choice(CHEAP) for _ in range(4)), "broker", "database", "stop"]
     campaign(source, seed, chance.sample(cards, len(cards)))

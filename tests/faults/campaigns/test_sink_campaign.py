@@ -48,7 +48,7 @@ class Shown:
         ([[("a", 1), ("a", 2)], [("b", 1)]], "early"),  # there is no checkpoint at all
         ([[("a", 1)], [("a", 3)]], "lost"),
         ([[("a", 1), ("a", 2)], [("a", 2)]], "doubled"),
-        ([[("a", 2), ("a", 1)]], "stands behind"),
+        ([[("a", 2), ("a", 1)]], "stands after"),
     ],
 )
 def test_the_reader_sees_what_is_wrong(tmp_path, shown, said):

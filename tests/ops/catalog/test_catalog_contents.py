@@ -298,7 +298,7 @@ def some_file(sound: SnapshotLocation, tmp_path: Path, data: st.DataObject) -> t
 
 @SLOW
 @given(data=st.data())
-def test_files_changed_behind_a_right_checksum_take_no_memory_and_no_traceback(
+def test_files_changed_after_a_right_checksum_take_no_memory_and_no_traceback(
     sound: SnapshotLocation, tmp_path: Path, data: st.DataObject
 ) -> None:
     """Whoever forges a file forges its checksums, too."""

@@ -26,7 +26,7 @@ class DyingProcess:
     """Counts the steps that change files; from the chosen one on nothing happens any more.
 
     Args:
-        last_step: The step in front of which it dies; None for never.
+        last_step: The step before which it dies; None for never.
     """
 
     def __init__(self, last_step: int | None = None) -> None:

@@ -3,7 +3,7 @@ and those in FAKE_DRIVER_ARGUMENTS. What few of them need is imported where it i
 
 --init S            seconds in INITIALIZING (default 0.05)
 --init-until FILE   in INITIALIZING until the file is there
---waits-for TEXT    what it waits for in front of RUNNING
+--waits-for TEXT    what it waits for before RUNNING
 --fail-init         FAILED instead of RUNNING
 --finish S          FINISHED S seconds after RUNNING began
 --finish-above N    FINISHED as soon as it RUNS at a parallelism above N
@@ -14,11 +14,11 @@ and those in FAKE_DRIVER_ARGUMENTS. What few of them need is imported where it i
 --print-every MS    print a line in two pieces every MS milliseconds while RUNNING
 --name NAME         the job's name
 --die-until N       --die holds for attempts below N only
---last-word TEXT    said in front of the death of --die
+--last-word TEXT    said before the death of --die
 --application ID    the job's Spark application
 --restart N MS      the job may be restarted N times, MS after each failure
---ended STATE       a savepoint behind which the job ends in STATE is complete
---print N           print N lines once RUNNING, and one behind the end
+--ended STATE       a savepoint after which the job ends in STATE is complete
+--print N           print N lines once RUNNING, and one after the end
 --cancel S          seconds in CANCELLING (default 0.1)
 --savepoint S       seconds a savepoint takes (default 0.1)
 --savepoint-fails   savepoints fail
@@ -26,14 +26,14 @@ and those in FAKE_DRIVER_ARGUMENTS. What few of them need is imported where it i
 --write-savepoint   savepoints are real ones, of another job's state
 --most N            FAILED instead of RUNNING at a parallelism above N
 --die-at-start N CODE  the process ends with CODE (negative: a signal) before it has written anything, for attempts below N
---die-above N       the process dies in front of RUNNING at a parallelism above N
+--die-above N       the process dies before RUNNING at a parallelism above N
 --slow-above N      minutes in INITIALIZING at a parallelism above N
 --slow-again FILE   minutes in INITIALIZING where FILE is there; the first driver makes it
 --never-again FILE  FAILED instead of RUNNING where FILE is there; the first driver makes it
 --own-parallelism N the operator has N subtasks, whatever -p says
 --no-directory      a savepoint without a directory is refused
---exit CODE         the exit code behind the end
---fail-behind TEXT  the program fails behind the end
+--exit CODE         the exit code after the end
+--fail-after TEXT  the program fails after the end
 """
 
 from __future__ import annotations
@@ -216,10 +216,10 @@ class FakeDriver:
         self.write_last_metrics()
         self.move(self.end_state)
         if "--print" in self.arguments:
-            print("behind the end", flush=True)
-        if "--fail-behind" in self.arguments:
+            print("after the end", flush=True)
+        if "--fail-after" in self.arguments:
             failure = {
-                **JobGraphError(self.option("--fail-behind"), hint="make two programs of it").to_dict(),
+                **JobGraphError(self.option("--fail-after"), hint="make two programs of it").to_dict(),
                 "stack_trace": "",
             }
             self.move(self.end_state, **with_failure(self.status, failure, now()))

@@ -68,7 +68,7 @@ def test_one_training_for_all_drivers_of_a_python_in_the_jobs_environment(traine
     assert [line.partition(" ")[2] for line in lines(runs)] == ["its own"]
 
 
-def test_none_is_left_behind_by_a_job_manager_that_ends(trainer, runs):
+def test_none_is_left_after_by_a_job_manager_that_ends(trainer, runs):
     one = trainer(lasts=True)
     one.driver_started(submission(), environment())
     wait_until(lambda: lines(runs))
@@ -77,7 +77,7 @@ def test_none_is_left_behind_by_a_job_manager_that_ends(trainer, runs):
     wait_until(lambda: not is_alive(pid))
 
 
-def test_none_starts_before_its_time_or_behind_the_end(trainer, runs):
+def test_none_starts_before_its_time_or_after_the_end(trainer, runs):
     one = trainer(after_s=3600)
     one.driver_started(submission(), environment())
     one.close()

@@ -1,4 +1,4 @@
-"""The job manager is killed in front of each of its steps, and the next one goes on."""
+"""The job manager is killed before each of its steps, and the next one goes on."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class World:
         return dispatcher
 
     def dies(self, step: int, act: Callable[[], Any]) -> tuple[bool, Any]:
-        """Let a process act that dies in front of a step; return whether it came to its end, and what it returned then."""
+        """Let a process act that dies before a step; return whether it came to its end, and what it returned then."""
         self.drivers.process = process = DyingProcess(step)
         result: list[Any] = []
         with process.running():
@@ -122,7 +122,7 @@ def worlds(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[int], Wo
 
 
 def every_step(worlds: Callable[[int], World], check: Callable[[World, int], bool]) -> int:
-    """Check the death in front of each step, until the process comes to its end; return the number of steps."""
+    """Check the death before each step, until the process comes to its end; return the number of steps."""
     for step in range(ENDLESS):
         world = worlds(step)
         if check(world, step):

@@ -63,7 +63,7 @@ def test_nothing_is_restarted_without_a_submission_or_with_damaged_terms(directo
     assert handler.after_death(RUNNING, "It was killed.") is None
 
 
-def test_behind_the_savepoint_of_its_stop_a_job_has_ended(directory, handler):
+def test_after_the_savepoint_of_its_stop_a_job_has_ended(directory, handler):
     allow(directory, 1, JobStatus.FINISHED)
     ended = JobVerdict(JobStatus.FINISHED, None, NOW)
     assert handler.after_death(RUNNING, "It was killed.") == ended

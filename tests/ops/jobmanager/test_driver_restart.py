@@ -177,7 +177,7 @@ def test_a_cancel_during_the_delay_ends_the_job(manager):
     assert starts(manager, job) == 1
 
 
-def test_a_driver_that_died_behind_the_savepoint_of_a_stop_is_not_started_again(manager):
+def test_a_driver_that_died_after_the_savepoint_of_a_stop_is_not_started_again(manager):
     job = manager.submit("--restart", "3", "10", "--ended", "FINISHED", "--die", "0", "-9")
 
     manager.wait_for(job, "FINISHED")

@@ -93,7 +93,7 @@ def test_what_is_ambiguous_is_refused_and_the_connection_ends(say: Say) -> None:
     assert wrong == {}
 
 
-def test_behind_a_sound_request_on_the_same_connection_it_is_refused_too(say: Say) -> None:
+def test_after_a_sound_request_on_the_same_connection_it_is_refused_too(say: Say) -> None:
     sound = b"GET /overview HTTP/1.1\r\n" + HOST + b"Content-Length: 2\r\n\r\n{}"
     chunked = b"GET /overview HTTP/1.1\r\n" + HOST + CHUNKED + b"\r\n2;a=b\r\n{}\r\n0\r\nTrailer: 1\r\n\r\n"
     answer = say(sound + chunked + AMBIGUOUS[0])

@@ -69,7 +69,7 @@ def test_output_is_read_in_pieces_until_its_end(manager):
     job = manager.submit("--print", "3", "--finish", "0", attached=True)
     eventually(lambda: not manager.request("GET", f"/pystate/jobs/{job}")[1]["driver_running"])
 
-    whole = b"1> line 0\n1> line 1\n1> line 2\nbehind the end\n"
+    whole = b"1> line 0\n1> line 1\n1> line 2\nafter the end\n"
     assert manager.request("GET", f"/pystate/jobs/{job}/stdout") == (200, whole)
     assert manager.request("GET", f"/pystate/jobs/{job}/stdout?offset=30") == (200, whole[30:])
     assert manager.request("GET", f"/pystate/jobs/{job}/stdout?offset=999") == (200, b"")
@@ -453,7 +453,7 @@ def test_a_damaged_statistics_file_is_no_statistics(manager):
 
 
 @pytest.mark.parametrize("prefix", ["", "/v1"])
-def test_the_configuration_of_checkpointing_is_known_also_behind_the_end(manager, prefix):
+def test_the_configuration_of_checkpointing_is_known_also_after_the_end(manager, prefix):
     options = {"execution.checkpointing.interval": "5 s", "execution.checkpointing.dir": "/data"}
     job = manager.submit(configuration=options)
     starting = manager.submit("--init", "60")

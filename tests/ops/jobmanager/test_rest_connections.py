@@ -256,7 +256,7 @@ def test_too_many_open_files_are_waited_for_and_said_once(caplog: pytest.LogCapt
     ]
 
 
-def test_the_event_loop_goes_on_behind_too_many_open_files(
+def test_the_event_loop_goes_on_after_too_many_open_files(
     manager: ManagerThread, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = [errno.EMFILE, errno.ENFILE]

@@ -1,4 +1,4 @@
-"""nginx in front of job managers, with the configuration that docs/security.md shows."""
+"""nginx before job managers, with the configuration that docs/security.md shows."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def token_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def in_front_of(
+def before(
     tmp_path: Path, token_file: Path, certificate: tuple[str, str]
 ) -> Iterator[Callable[[list[ManagerProcess]], Proxy]]:
-    """Start nginx in front of job managers."""
+    """Start nginx before job managers."""
     reason = nginx.missing()
     if reason is not None:
         pytest.skip(reason)
@@ -148,9 +148,9 @@ def state(proxy: Proxy, job_id: str) -> str:
     return str(proxy.ask("GET", f"/jobs/{job_id}/status")[1]["status"])
 
 
-def test_a_job_manager_is_served_through_nginx(job_manager: Any, in_front_of: Any) -> None:
+def test_a_job_manager_is_served_through_nginx(job_manager: Any, before: Any) -> None:
     manager = job_manager("one")
-    proxy = in_front_of([manager])
+    proxy = before([manager])
 
     job_id = submitted(proxy, manager)
     eventually(lambda: state(proxy, job_id) == "RUNNING")
@@ -164,8 +164,8 @@ def test_a_job_manager_is_served_through_nginx(job_manager: Any, in_front_of: An
     assert (status, "pystate-version" in answer, bool(headers["pystate-instance"])) == (200, True, True)
 
 
-def test_who_has_no_token_is_refused_behind_nginx_too(job_manager: Any, in_front_of: Any) -> None:
-    proxy = in_front_of([job_manager("one")])
+def test_who_has_no_token_is_refused_after_nginx_too(job_manager: Any, before: Any) -> None:
+    proxy = before([job_manager("one")])
 
     for token in (None, "another-token-than-ours"):
         assert proxy.ask("GET", "/jobs", token=token)[0] == 401
@@ -173,20 +173,20 @@ def test_who_has_no_token_is_refused_behind_nginx_too(job_manager: Any, in_front
     assert (status, "are refused" in answer["errors"][0]) == (403, True)
 
 
-def test_nginx_lets_through_what_the_job_manager_reads(job_manager: Any, in_front_of: Any) -> None:
-    proxy = in_front_of([job_manager("one")])
+def test_nginx_lets_through_what_the_job_manager_reads(job_manager: Any, before: Any) -> None:
+    proxy = before([job_manager("one")])
 
     for megabytes, comes_through in ((3, True), (5, False)):
         status, answer, headers = proxy.ask("POST", "/pystate/jobs", {"job_file": "x" * (megabytes << 20)})
         assert ("pystate-instance" in headers, status) == (comes_through, 400 if comes_through else 413), answer
 
 
-def test_requests_go_to_the_job_manager_that_leads(job_manager: Any, in_front_of: Any, tmp_path: Path) -> None:
+def test_requests_go_to_the_job_manager_that_leads(job_manager: Any, before: Any, tmp_path: Path) -> None:
     options = standby_options(str(tmp_path / "ha"))
     first = job_manager("first", **options)
     eventually(lambda: (tmp_path / "ha").is_dir())
     second = job_manager("second", **options)
-    proxy = in_front_of([first, second])
+    proxy = before([first, second])
     eventually(lambda: proxy.ask("GET", "/jobs")[0] == 200)
 
     seen = [proxy.ask("GET", path) for path in ("/config", "/jobs") * 4]

@@ -285,7 +285,7 @@ class ModelJob:
         self.pump()
 
     def ask(self) -> None:
-        """Let the next subtask finish the running epoch, whose rows are all in; behind the last one Spark commits it."""
+        """Let the next subtask finish the running epoch, whose rows are all in; after the last one Spark commits it."""
         epochs = self.attempt
         if self.asked == 0:
             for subtask in range(self.parallelism):

@@ -139,7 +139,7 @@ def test_a_checkpoint_whose_id_can_not_be_written_down_keeps_nobody_waiting_and_
     assert capfd.readouterr().err.count("no checkpoint was triggered. The id of the next checkpoint can't be written") == 2
 
 
-def test_a_failed_savepoint_leaves_nothing_behind_and_does_not_fail_the_job(bench, tmp_path):
+def test_a_failed_savepoint_leaves_nothing_after_and_does_not_fail_the_job(bench, tmp_path):
     one = bench()
     one.slots.decline = True
     with pytest.raises(CheckpointFailedError, match="no"):
@@ -265,7 +265,7 @@ def test_a_slot_that_is_lost_while_functions_are_told_holds_nobody_up(bench):
     assert not future.result(LONGEST_S).heard
 
 
-def test_functions_hear_of_a_savepoint_only_if_the_job_ends_behind_it(bench):
+def test_functions_hear_of_a_savepoint_only_if_the_job_ends_at_it(bench):
     one = bench()
     one.epoch(0)
     one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)

@@ -200,7 +200,7 @@ def test_a_driver_that_takes_over_before_the_first_checkpoint_still_owns_the_sna
     assert not path_of(old).exists()
 
 
-def test_a_driver_that_takes_over_behind_a_checkpoint_still_deletes_the_snapshot_and_its_files(job, tmp_path):
+def test_a_driver_that_takes_over_after_a_checkpoint_still_deletes_the_snapshot_and_its_files(job, tmp_path):
     old = ended_job(job, "base", "more")
     first = job(B, old.path, CLAIM, retained=2)
     own = first.checkpoint("base", "more")

@@ -1,4 +1,4 @@
-"""The savepoint behind which a job ends: from the moment it is complete nobody goes back to anything older."""
+"""The savepoint after which a job ends: from the moment it is complete nobody goes back to anything older."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def latest(points):
     return None if snapshot is None else (snapshot.metadata.checkpoint_id, snapshot.starting)
 
 
-def test_behind_a_savepoint_of_a_stop_nobody_goes_back_to_a_checkpoint(bench, tmp_path):
+def test_after_a_savepoint_of_a_stop_nobody_goes_back_to_a_checkpoint(bench, tmp_path):
     one = bench(**PERIODIC)
     one.epoch(0)
     one.coordinator.trigger_checkpoint().result(LONGEST_S)
     one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)
-    assert latest(next_driver(tmp_path)) == (1, False), "nothing is committed behind other savepoints"
+    assert latest(next_driver(tmp_path)) == (1, False), "nothing is committed after other savepoints"
     made = one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     assert made.heard
-    assert one.coordinator.ends_behind(one.coordinator.latest_snapshot())
+    assert one.coordinator.ends_at(one.coordinator.latest_snapshot())
     points = next_driver(tmp_path)
     assert latest(points) == (3, False)
-    assert not points.ends_behind(points.latest()), "whoever goes on doesn't know that the job was to end"
+    assert not points.ends_at(points.latest()), "whoever goes on doesn't know that the job was to end"
     one.coordinator.close(JobStatus.FINISHED)
     assert notes(tmp_path) == []
 
@@ -62,7 +62,7 @@ def test_a_checkpoint_that_comes_later_takes_its_place(bench, tmp_path):
     one.epoch(0)
     one.coordinator.trigger_checkpoint().result(LONGEST_S)
     assert latest(next_driver(tmp_path)) == (2, False)
-    assert not one.coordinator.ends_behind(one.coordinator.latest_snapshot())
+    assert not one.coordinator.ends_at(one.coordinator.latest_snapshot())
 
 
 def test_a_savepoint_that_never_became_complete_is_none(bench, tmp_path, monkeypatch):

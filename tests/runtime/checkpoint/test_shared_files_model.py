@@ -145,7 +145,7 @@ class SharedFilesModel(RuleBasedStateMachine):
                 "metadata answer",
                 "answer and deletions",
                 "deletions",
-                "crash in front of them",
+                "crash before them",
             ]
         )
     )

@@ -32,7 +32,7 @@ def report(metrics: JobMetrics, uid: str, subtask: int, watermark: int | None) -
     metrics.slots.report(0, told.to_plain())
 
 
-def test_event_time_is_that_of_the_subtask_that_is_furthest_behind():
+def test_event_time_is_that_of_the_subtask_that_is_furthest_after():
     metrics = job()
     assert metrics.event_time() == {}
     report(metrics, "count", 0, None)

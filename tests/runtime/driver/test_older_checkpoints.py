@@ -35,7 +35,7 @@ TORN = CorruptSnapshotError("A file of the snapshot is damaged.", where="file:/c
 
 
 def with_checkpoints(bench: Any, *, held: bool) -> Any:
-    """A job with two checkpoints, or with one and the savepoint of a stop behind it."""
+    """A job with two checkpoints, or with one and the savepoint of a stop after it."""
     one = bench(**RETAINED)
     one.epoch(0)
     one.coordinator.trigger_checkpoint().result(LONGEST_S)
@@ -54,7 +54,7 @@ def failing(coordinator: Any, rule: OlderCheckpoints, tmp_path: Path, **options:
         Configuration({"restart-strategy.type": "exponential-delay", **options}), JobDirectory(tmp_path)
     )
     scheduler._cancelled.set()
-    scheduler._end_behind = Future()
+    scheduler._end_after = Future()
     return scheduler, said
 
 
@@ -159,7 +159,7 @@ def test_the_next_driver_does_not_go_back_either(bench, tmp_path):
         assert "chk-2" in said[0]
 
 
-def test_a_damaged_checkpoint_in_front_of_the_newest_snapshot_is_no_way_back(bench, tmp_path):
+def test_a_damaged_checkpoint_before_the_newest_snapshot_is_no_way_back(bench, tmp_path):
     one = with_checkpoints(bench, held=False)
     one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
     damage(chk(tmp_path, 2))

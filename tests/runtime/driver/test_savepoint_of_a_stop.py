@@ -1,4 +1,4 @@
-"""A savepoint behind which a job is to end is told of, whatever befalls the end."""
+"""A savepoint after which a job is to end is told of, whatever befalls the end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Attempt:
 
 
 def ending_in(path: Any, attempt: Attempt) -> tuple[StopWithSavepoint, Any]:
-    """The parts of a scheduler that end a job behind a savepoint."""
+    """The parts of a scheduler that end a job after a savepoint."""
     directory = JobDirectory(path)
     scheduler: Any = SimpleNamespace(
         _failures=ExecutionFailureHandler(Configuration({"restart-strategy.type": "fixed-delay"}), directory),
@@ -50,12 +50,12 @@ def ending_in(path: Any, attempt: Attempt) -> tuple[StopWithSavepoint, Any]:
         _lock=threading.Lock(),
         _attempt=attempt,
         _end_state=None,
-        _end_behind=Future(),
+        _end_after=Future(),
         _commits=True,
         _say=print,
     )
     scheduler._end_job = lambda state: Scheduler._end_job(scheduler, state)
-    scheduler.end_behind_savepoint = lambda made, state: Scheduler.end_behind_savepoint(scheduler, made, state)
+    scheduler.end_after_savepoint = lambda made, state: Scheduler.end_after_savepoint(scheduler, made, state)
     return StopWithSavepoint(Mock(), scheduler), scheduler
 
 
@@ -67,17 +67,17 @@ def test_a_savepoint_that_is_made_is_reported_though_the_stop_fails(tmp_path, th
     folder = tmp_path if there else tmp_path / "gone"  # even where it can't be written down that the job has ended
     savepoints, scheduler = ending_in(folder, attempt)
     with pytest.raises(ControlError):
-        savepoints._end_behind(made, JobStatus.FINISHED, outer)
+        savepoints._end_after(made, JobStatus.FINISHED, outer)
     assert outer.result(0) is savepoint
     assert len(attempt.ended) == 1
-    assert scheduler._end_state is JobStatus.FINISHED, "no attempt begins behind it"
+    assert scheduler._end_state is JobStatus.FINISHED, "no attempt begins after it"
 
 
 def test_a_job_whose_savepoint_failed_goes_on(tmp_path):
     made, outer, attempt = Future(), Future(), Attempt()
     made.set_exception(CheckpointFailedError("no space"))
     savepoints, scheduler = ending_in(tmp_path, attempt)
-    savepoints._end_behind(made, JobStatus.FINISHED, outer)
+    savepoints._end_after(made, JobStatus.FINISHED, outer)
     assert isinstance(outer.exception(0), CheckpointFailedError)
     assert attempt.ended == []
     assert scheduler._end_state is None
@@ -93,10 +93,10 @@ def test_a_job_whose_sinks_may_not_have_committed_starts_once_more_and_ends_then
     savepoints, scheduler = ending_in(tmp_path, attempt)
     scheduler._commits, attempt.restored_checkpoint_id = commits, restored
     with contextlib.suppress(ControlError):
-        savepoints._end_behind(made, JobStatus.FINISHED, outer)
+        savepoints._end_after(made, JobStatus.FINISHED, outer)
     assert [end.outcome for end in attempt.ended] == ends
     assert scheduler._end_state is (None if commits else JobStatus.FINISHED)
-    scheduler._job.coordinator = SimpleNamespace(ends_behind=lambda snapshot: snapshot == "of the savepoint")
+    scheduler._job.coordinator = SimpleNamespace(ends_at=lambda snapshot: snapshot == "of the savepoint")
     assert Scheduler._ends_deployed(scheduler, "an older one") is None
     if commits:
         assert scheduler._end_state is None, "nobody starts a job again of which that is written down"
@@ -119,7 +119,7 @@ class DrainingScheduler:
             raise self.refuses
         return self.failures.append
 
-    def end_behind_savepoint(self, completed: Any, state: JobStatus) -> None:
+    def end_after_savepoint(self, completed: Any, state: JobStatus) -> None:
         self.ended.append(state)
 
 
@@ -155,7 +155,7 @@ def test_a_job_that_is_being_drained_is_not_stopped_again(drains):
     assert (scheduler.ended, scheduler.failures) == ([JobStatus.FINISHED], [])
 
 
-def test_a_savepoint_that_fails_behind_the_end_of_event_time_fails_the_attempt_and_the_job_may_be_drained_again():
+def test_a_savepoint_that_fails_after_the_end_of_event_time_fails_the_attempt_and_the_job_may_be_drained_again():
     savepoints, scheduler, requests = draining()
     scheduler.go_on.set()
     failed = drain(savepoints)

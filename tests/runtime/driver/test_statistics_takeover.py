@@ -55,7 +55,7 @@ def test_a_coordinator_goes_on_from_what_the_last_driver_left(tmp_path, said):
     assert [line[:37] for line in said] == ["WARNING: Checkpoint 2 completed, and is gone"[:37]]
 
 
-def test_a_savepoint_behind_the_last_checkpoint_is_not_missed_among_the_checkpoints(tmp_path, said):
+def test_a_savepoint_after_the_last_checkpoint_is_not_missed_among_the_checkpoints(tmp_path, said):
     Statistics().run(1).run(2, savepoint=True).write(tmp_path / "checkpoints.json")
     bench = Bench(tmp_path, {})
     bench.coordinator.close(JobStatus.CANCELED)

@@ -56,7 +56,7 @@ def test_failures_are_kept_with_their_attempt_the_newest_first(directory):
     }
     assert data["failures"][0]["timestamp"] == data["timestamps"]["FAILED"]
     assert has_failed(data)
-    assert not status.update(JobStatus.FAILED, failure=failure("behind the end"))
+    assert not status.update(JobStatus.FAILED, failure=failure("after the end"))
     assert read_json(directory.status)["failure_count"] == 2
 
 

@@ -1,4 +1,4 @@
-"""The end of a bounded job: behind its last checkpoint, and behind the commits of its sinks."""
+"""The end of a bounded job: after its last checkpoint, and after the commits of its sinks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_job_whose_sinks_have_not_heard_of_the_last_checkpoint_starts_from_it(
 
 
 @pytest.mark.parametrize(("heard", "commits"), [(True, True), (False, False)])
-def test_a_job_ends_behind_its_last_checkpoint(monkeypatch, heard, commits):
+def test_a_job_ends_at_its_last_checkpoint(monkeypatch, heard, commits):
     attempt = read(monkeypatch, last(heard=heard), commits=commits)
     assert ended(attempt) == [AttemptOutcome.FINISHED]
     assert not attempt._pool.call_all.called
@@ -66,7 +66,7 @@ def test_without_checkpoints_sinks_commit_at_the_end_and_a_job_where_they_can_no
 
 
 @pytest.mark.parametrize("outcome", [AttemptOutcome.FINISHED, AttemptOutcome.FAILED])
-def test_a_last_checkpoint_never_comes_behind_the_savepoint_of_a_stop_and_nobody_waits_for_it(outcome):
+def test_a_last_checkpoint_never_comes_after_the_savepoint_of_a_stop_and_nobody_waits_for_it(outcome):
     attempt = attempt_with(Future())
     reading = in_thread(lambda: ExecutionAttempt.sources_read(attempt))
     wait_until(lambda: attempt._coordinator.final_checkpoint.called)

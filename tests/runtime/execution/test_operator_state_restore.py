@@ -128,7 +128,7 @@ def test_an_operator_whose_state_nobody_takes_stops_the_restore_unless_allowed()
     assert len(restored.operators[0]["alone"].operator_state) == 1
 
 
-def test_what_is_left_behind_is_said_with_what_a_sink_had_not_committed():
+def test_what_is_left_after_is_said_with_what_a_sink_had_not_committed():
     old = tasks(2)
     snapshot = snapshot_of(old)
     assert plan(old, allow=True).notices(snapshot) == []

@@ -117,7 +117,7 @@ def test_an_added_operator_begins_empty_and_takes_nothing_from_others(old):
     assert is_empty(contents(slots, "new"))
 
 
-def test_a_removed_operator_is_refused_by_name_unless_its_state_may_stay_behind(old):
+def test_a_removed_operator_is_refused_by_name_unless_its_state_may_stay_after(old):
     with pytest.raises(RestoreError, match=r"operator second \('All kinds of second'\)") as refused:
         restored(old, job("first"))
     assert "--allowNonRestoredState" in str(refused.value)

@@ -239,7 +239,7 @@ class Unordered(NumberSequenceSource):
     [(Unordered, CHECKPOINTS, NONE), (Unordered, RESTARTS_ALONE, AT_LEAST), (NumberSequenceSource, CHECKPOINTS, EXACTLY)],
 )
 @pytest.mark.parametrize("hybrid", [False, True])
-def test_a_source_that_may_go_on_with_other_elements_promises_nothing_behind_a_checkpoint(made, options, guarantee, hybrid):
+def test_a_source_that_may_go_on_with_other_elements_promises_nothing_after_a_checkpoint(made, options, guarantee, hybrid):
     single = made(0, 9)
     root = own(HybridSource.builder(single).add_source(NumberSequenceSource(0, 9)).build() if hybrid else single)
     sunk(root, TWO_PHASE)

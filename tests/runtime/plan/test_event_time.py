@@ -87,7 +87,7 @@ def test_only_the_edges_between_a_strategy_and_who_asks_for_time_carry_it():
     assert third.is_single
 
 
-def test_a_strategy_behind_a_source_runs_in_its_stage_and_is_one_channel():
+def test_a_strategy_after_a_source_runs_in_its_stage_and_is_one_channel():
     root = words()
     printed(by_word(timed(root, BOUNDED.with_idleness(Duration.of_seconds(9)), uid="times"), "count"))
     plan = planned([root])
@@ -126,7 +126,7 @@ def test_watermarks_pass_levels_as_other_rows_do():
     assert [port.routing for port in second.ports] == [Routing.KEY, Routing.WATERMARK]
 
 
-def test_a_strategy_of_a_source_stands_behind_it_whoever_is_added_later():
+def test_a_strategy_of_a_source_stands_after_it_whoever_is_added_later():
     root = source("words", output_type=PAIRS, uid="words", watermark_strategy=BOUNDED)
     printed(by_word(root, "count"))
     StreamGraph([root])
@@ -159,7 +159,7 @@ def test_a_strategy_of_a_source_has_the_sources_parallelism():
     assert step.parallelism == 1
 
 
-def test_a_strategy_behind_that_of_a_source_has_a_generated_uid_of_its_own():
+def test_a_strategy_after_that_of_a_source_has_a_generated_uid_of_its_own():
     root = source("words", output_type=PAIRS, watermark_strategy=BOUNDED)
     printed(by_word(timed(timed(root)), "count"))
     uids = StreamGraph([root]).assign_uids(auto=True)

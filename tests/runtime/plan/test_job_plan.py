@@ -63,10 +63,10 @@ def test_a_keyed_operator_is_a_task_with_what_follows_chained_to_it():
     assert task.key.key_type == Types.STRING()
     assert [operator.name for operator in task.chain.all_operators()] == ["Map"]
     assert [(sink.task_uid, sink.tag) for sink in made.sinks] == [("count", 0)]
-    assert made.sources[0].chain is None, "a key that is a column needs no Python in front of the shuffle"
+    assert made.sources[0].chain is None, "a key that is a column needs no Python before the shuffle"
 
 
-def test_functions_in_front_of_key_by_run_in_one_chain_on_the_source():
+def test_functions_before_key_by_run_in_one_chain_on_the_source():
     root = source()
     second = mapped(mapped(root, "first"), "second", output_type=Types.STRING())
     printed(process(keyed(second, selector=len)))
@@ -157,7 +157,7 @@ def test_two_keys_of_one_stream_are_two_tasks_of_one_level():
     assert [output.target for output in made.sources[0].chain.all_outputs()] == ["by-word", "by-n"]
 
 
-def test_what_branches_off_in_front_of_a_key_is_a_task_without_one():
+def test_what_branches_off_before_a_key_is_a_task_without_one():
     root = source()
     shared = mapped(root, "shared", uid="shared")
     printed(process(keyed(shared, selector=len), uid="counted"))
@@ -177,7 +177,7 @@ def test_two_steps_on_one_key_are_two_tasks():
     assert [task.uid for task in plan(root).tasks] == ["one", "two"]
 
 
-def test_branches_behind_a_keyed_operator_are_the_next_level():
+def test_branches_after_a_keyed_operator_are_the_next_level():
     root = source()
     first = process(keyed(root, column="word"), uid="first")
     printed(process(keyed(first, selector=len), uid="left"))
@@ -214,7 +214,7 @@ def test_what_follows_a_union_of_sources_runs_in_the_stage_of_each():
     assert routes(made) == [("left", "count", 0, Routing.KEY), ("right", "count", 0, Routing.KEY)]
 
 
-def test_sources_that_are_united_as_they_are_need_no_python_in_front_of_the_shuffle():
+def test_sources_that_are_united_as_they_are_need_no_python_before_the_shuffle():
     left, right = source("left", ROWS), source("right", ROWS)
     printed(process(keyed(united(left, right), column="word"), uid="count"))
     made = planned([left, right])
@@ -242,29 +242,27 @@ def test_a_union_of_a_source_and_a_stateful_stream_is_joined_by_a_shuffle():
     ]
 
 
-def test_steps_without_a_key_behind_such_a_union_are_one_task_of_their_own():
+def test_steps_without_a_key_after_such_a_union_are_one_task_of_their_own():
     root = source(output_type=ROWS, uid="root")
     counted = process(keyed(root, column="word"), uid="first", output_type=ROWS)
     both = united(root, counted)
-    printed(mapped(both, "behind", uid="behind"))
+    printed(mapped(both, "after", uid="after"))
     printed(both)
     made = planned([root])
-    assert uids_by_level(made) == [["first"], ["behind"]]
-    assert [operator.name for operator in made.task("behind").chain.all_operators()] == ["behind"]
-    assert [sink.task_uid for sink in made.sinks] == ["behind", "behind"]
-    assert ("first", "behind", 0, Routing.FORWARD) in routes(made)
+    assert uids_by_level(made) == [["first"], ["after"]]
+    assert [operator.name for operator in made.task("after").chain.all_operators()] == ["after"]
+    assert [sink.task_uid for sink in made.sinks] == ["after", "after"]
+    assert ("first", "after", 0, Routing.FORWARD) in routes(made)
 
 
 def test_a_union_within_one_task_stays_there():
     root = source(output_type=ROWS)
     counted = process(keyed(root, column="word"), uid="count", output_type=ROWS)
-    printed(
-        mapped(united(mapped(counted, "a", output_type=ROWS), mapped(counted, "b", output_type=ROWS), counted), "behind")
-    )
+    printed(mapped(united(mapped(counted, "a", output_type=ROWS), mapped(counted, "b", output_type=ROWS), counted), "after"))
     made = planned([root])
     assert uids_by_level(made) == [["count"]]
-    a, b, behind = made.tasks[0].chain.children
-    assert a.children[0] is b.children[0] is behind, "one operator behind three streams"
+    a, b, after = made.tasks[0].chain.children
+    assert a.children[0] is b.children[0] is after, "one operator after three streams"
     assert len(made.tasks[0].outputs) == 1
 
 
@@ -302,7 +300,7 @@ def test_the_type_of_rows_reaches_through_filters_and_unions():
 # -- edges over several levels
 
 
-def test_a_task_stands_behind_the_last_of_its_inputs():
+def test_a_task_stands_after_the_last_of_its_inputs():
     root = source(output_type=ROWS, uid="root")
     first = process(keyed(root, column="word"), uid="first", output_type=ROWS)
     second = process(keyed(first, column="word"), uid="second", output_type=ROWS)
@@ -358,7 +356,7 @@ def test_a_stream_of_which_only_a_part_is_broadcast_is_no_broadcast_input():
 # -- slots and the source's stage
 
 
-def test_a_function_that_takes_part_in_checkpoints_never_runs_behind_the_source():
+def test_a_function_that_takes_part_in_checkpoints_never_runs_after_the_source():
     root = source(output_type=ROWS, uid="root")
     remembered = mapped(mapped(root, "plain"), "remembering", uid="remembering", function=Remembering())
     printed(process(keyed(remembered, selector=str), uid="count"))
@@ -442,7 +440,7 @@ def test_a_partitioning_begins_a_new_task_and_says_where_elements_go(partitionin
 def test_forward_keeps_steps_together_and_is_refused_between_different_parallelisms():
     root = source(output_type=ROWS)
     counted = process(keyed(root, column="word"), uid="count", output_type=ROWS)
-    printed(mapped(partitioned(counted, Partitioning.FORWARD), "behind"))
+    printed(mapped(partitioned(counted, Partitioning.FORWARD), "after"))
     assert uids_by_level(planned([root])) == [["count"]]
     printed(mapped(partitioned(counted, Partitioning.FORWARD), "wide", parallelism=3))
     with pytest.raises(JobGraphError, match="'KeyedProcess' has 2, 'wide' 3"):

@@ -60,7 +60,7 @@ def test_beside_a_source_of_sparks_it_takes_part_in_the_first_level(with_key):
     assert levels_of(plan)[0].partitions == 4
 
 
-def test_streams_of_both_kinds_unite_behind_a_shuffle():
+def test_streams_of_both_kinds_unite_after_a_shuffle():
     spark, mine = source(output_type=LONG), own()
     printed(process(keyed(united(mapped(spark, output_type=LONG), mine), selector=abs, key_type=LONG), uid="count"))
     plan = planned([spark, mine], types=[LONG])

@@ -1,4 +1,4 @@
-"""A slot without Spark: one subtask behind its data server, with a coordinator that records what it is told."""
+"""A slot without Spark: one subtask after its data server, with a coordinator that records what it is told."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def test_batches_give_what_elements_give(assigner: Any, functions: str, backend:
 
 
 def stored_entries(harness: WindowOperatorTestHarness) -> int:
-    """Return how many entries contents and timers have in the backend, without what is kept in front of them."""
+    """Return how many entries contents and timers have in the backend, without what is kept before them."""
     backend: Any = harness._chain.backend
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(backend), "_write_back_fronts", lambda _: None)
@@ -319,7 +319,7 @@ def test_of_a_window_that_has_state_each_key_is_read_once_and_of_a_new_one_none(
     harness.process_elements([("a", 1), ("b", 1), ("a", 1), ("c", 1_000)], [1, 2, 3, 100_000])
     harness.end_epoch()
     harness.snapshot(1)
-    harness.process_elements([("a", 1), ("a", 1), ("d", 1), ("a", 5)], [1, 2, 3, 11])  # 11: in front of one with state
+    harness.process_elements([("a", 1), ("a", 1), ("d", 1), ("a", 5)], [1, 2, 3, 11])  # 11: before one with state
     assert asked == ["a", "d"]
     assert harness.num_event_time_timers() == 5
     harness.process_watermark(19)

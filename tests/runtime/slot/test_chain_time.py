@@ -31,7 +31,7 @@ NUMBERS = Types.LONG()
 
 
 class Stamp(ProcessFunction):
-    """Shows what a function behind another one sees."""
+    """Shows what a function after another one sees."""
 
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterator[Any]:
         timers = ctx.timer_service()
@@ -49,7 +49,7 @@ class Alarm(KeyedProcessFunction):
 
 
 class Bench:
-    """A chain of a keyed head, with a function behind its main output and behind its late elements."""
+    """A chain of a keyed head, with a function after its main output and after its late elements."""
 
     def __init__(self, kind: OperatorKind, function: Any, folder: Path, *, timestamped: bool = True) -> None:
         self.now = 0
@@ -120,7 +120,7 @@ def test_an_epoch_of_the_clock_fires_timers_up_to_the_drivers_time_whatever_the_
     bench.chain.close()
 
 
-def test_rows_without_times_leave_elements_without_one_also_behind_timers(tmp_path: Path) -> None:
+def test_rows_without_times_leave_elements_without_one_also_after_timers(tmp_path: Path) -> None:
     bench = Bench(OperatorKind.PROCESS, Alarm(), tmp_path, timestamped=False)
     bench.elements((5, None))
     bench.chain.on_watermark(5)
@@ -174,7 +174,7 @@ def test_a_watermark_is_the_lowest_of_the_inputs_never_goes_back_and_is_rolled_b
     bench.chain.close()
 
 
-def test_what_goes_into_side_outputs_is_counted_behind_them(tmp_path: Path) -> None:
+def test_what_goes_into_side_outputs_is_counted_after_them(tmp_path: Path) -> None:
     bench = Bench(OperatorKind.PROCESS, Alarm(), tmp_path)
     counts = OperatorCounts(bench.task)
     assert counts.counts(10, {0: 7, 1: 3}) == {"uid": (10, None), "stamp0": (None, 7), "stamp1": (None, 3)}

@@ -103,7 +103,7 @@ def test_what_one_consumer_changes_the_other_does_not_see(env, spoiler_first):
     assert (changed, other) == (SPOILED, WHOLE)
 
 
-def test_keyed_state_does_not_see_what_comes_behind_it(env):
+def test_keyed_state_does_not_see_what_comes_after_it(env):
     changed = []
     results(elements(env).key_by(lambda value: value[0], Types.STRING()).process(Keep()).map(spoil), changed)
     env.execute()

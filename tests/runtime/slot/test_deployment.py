@@ -71,7 +71,7 @@ class Loaded:
         self.itself = self
 
 
-def test_what_an_attempt_has_loaded_goes_away_in_front_of_the_next_one():
+def test_what_an_attempt_has_loaded_goes_away_before_the_next_one():
     before = gc.get_threshold()
     loaded = Loaded()
     left = weakref.ref(loaded)

@@ -75,7 +75,7 @@ def frame(tag, type_info=WRITTEN, **options):
 
 
 class Made:
-    """A chain behind a keyed or a plain input, and what has left it, by the outputs' tags."""
+    """A chain after a keyed or a plain input, and what has left it, by the outputs' tags."""
 
     def __init__(self, folder, head, chain, backend="hashmap", read=READ, key="f0", timestamped=False):
         self.out = defaultdict(list)

@@ -71,9 +71,9 @@ class Capitals(FilterFunction):
         return value[0].isupper()
 
 
-def sink_chain(function, *, behind_filter=False):
+def sink_chain(function, *, after_filter=False):
     node = ChainNode(OperatorSpec(SINK, "keep", OperatorKind.SINK, function))
-    if behind_filter:
+    if after_filter:
         node = ChainNode(OperatorSpec("capitals", "capitals", OperatorKind.FILTER, Capitals()), [node])
     return Chain([node], [OUT])
 
@@ -83,8 +83,8 @@ def make_slot(tmp_path):
     made = []
 
     def make(function, **options):
-        behind_filter = options.pop("behind_filter", False)
-        made.append(SlotHarness(tmp_path, chain=sink_chain(function, behind_filter=behind_filter), **options))
+        after_filter = options.pop("after_filter", False)
+        made.append(SlotHarness(tmp_path, chain=sink_chain(function, after_filter=after_filter), **options))
         return made[-1]
 
     yield make
@@ -210,9 +210,9 @@ def test_between_two_epochs_functions_hear_of_a_checkpoint_at_once(make_slot):
 
 
 @pytest.mark.parametrize("ends_well", [True, False])
-def test_while_an_epoch_runs_functions_hear_of_a_checkpoint_behind_it(make_slot, ends_well):
+def test_while_an_epoch_runs_functions_hear_of_a_checkpoint_after_it(make_slot, ends_well):
     function = Keep()
-    slot = make_slot(function, behind_filter=True)
+    slot = make_slot(function, after_filter=True)
     slot.run_epoch(0, ["A"])
     connection = half_an_epoch(slot, 1, ["b"])
     slot.subtask.notify(1, completed=True)
@@ -245,7 +245,7 @@ def test_a_function_that_fails_when_it_is_told_fails_the_task(make_slot):
     assert len(slot.coordinator.failures) == 1
 
 
-def test_an_epoch_that_dies_behind_a_function_with_fields_fails_the_task_with_the_way_out(make_slot):
+def test_an_epoch_that_dies_after_a_function_with_fields_fails_the_task_with_the_way_out(make_slot):
     slot = make_slot(Keep())
     slot.run_epoch(0, ["a"])
     half_an_epoch(slot, 1, ["a", "b"]).close()
@@ -261,7 +261,7 @@ def test_an_epoch_that_dies_behind_a_function_with_fields_fails_the_task_with_th
 
 def test_an_epoch_that_dies_before_it_got_to_the_function_is_run_again_in_place(make_slot):
     function = Keep()
-    slot = make_slot(function, behind_filter=True)
+    slot = make_slot(function, after_filter=True)
     slot.run_epoch(0, ["a", "A"])
     half_an_epoch(slot, 1, ["a", "b"]).close()
     wait_until(lambda: slot.subtask._claim is None)
@@ -270,7 +270,7 @@ def test_an_epoch_that_dies_before_it_got_to_the_function_is_run_again_in_place(
     assert slot.coordinator.failures == []
 
 
-def test_a_newer_attempt_that_fences_one_behind_a_function_with_fields_gets_the_error(make_slot):
+def test_a_newer_attempt_that_fences_one_after_a_function_with_fields_gets_the_error(make_slot):
     slot = make_slot(Keep())
     half_an_epoch(slot, 0, ["a"], attempt=0)
     with pytest.raises(JobExecutionError, match="can't be rolled back"):
@@ -279,7 +279,7 @@ def test_a_newer_attempt_that_fences_one_behind_a_function_with_fields_gets_the_
 
 
 def test_a_task_state_without_state_names_no_operators(make_slot, tmp_path):
-    slot = make_slot(Keep(), behind_filter=True)
+    slot = make_slot(Keep(), after_filter=True)
     slot.run_epoch(0, ["a"])
     slot.subtask.snapshot_between_epochs(request(tmp_path, 1, 0))
     task, _ = slot.coordinator.acknowledged[1]

@@ -7,7 +7,7 @@ import pytest
 from pystate.common import Duration, WatermarkStrategy
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
-from pystate.runtime.plan.event_time import assigners_behind_head
+from pystate.runtime.plan.event_time import assigners_after_head
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
@@ -81,7 +81,7 @@ def test_an_idle_split_holds_nobody_up_and_says_when():
     assert one.assigner.watermark == 499
 
 
-def test_functions_see_event_time_as_it_was_in_front_of_the_epoch():
+def test_functions_see_event_time_as_it_was_before_the_epoch():
     one = Assigning()
     one.assigner.set_splits({"a": True, "b": True})
     one.come("a", 100)
@@ -97,6 +97,6 @@ def assigner(uid, *children, kind=OperatorKind.ASSIGN_TIMESTAMPS):
 
 
 @pytest.mark.parametrize(("waits", "found"), [(OperatorKind.MAP, {"one", "two"}), (OperatorKind.ASYNC_WAIT, {"one"})])
-def test_assigners_behind_calls_under_way_see_elements_of_any_split(waits, found):
+def test_assigners_after_calls_under_way_see_elements_of_any_split(waits, found):
     chain = Chain([assigner("one", assigner("between", assigner("two"), kind=waits))], [], {})
-    assert assigners_behind_head(chain) == found
+    assert assigners_after_head(chain) == found

@@ -49,7 +49,7 @@ def test_one_for_one_is_known_from_either_side():
 def test_what_nobody_counts_is_not_known():
     inner = node("inner", OperatorKind.FILTER, tags=[1])
     assert counts(OperatorKind.PROCESS, [inner], rows={1: 4}) == {"head": (10, None), "inner": (None, 4)}
-    # behind a union one node, and one output, is fed by several
+    # after a union one node, and one output, is fed by several
     shared = node("shared", tags=[2])
     found = counts(None, [node("a", children=[shared], tags=[1]), node("b", children=[shared])], rows={1: 4, 2: 9})
     assert found == {"a": (10, 4), "b": (10, None), "shared": (None, 9)}

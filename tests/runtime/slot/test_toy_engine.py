@@ -104,7 +104,7 @@ def engine(tmp_path):
 
 
 def feed(engine, begin=(0, 0), barriers=(None, None), barrier=None):
-    """Send both sources' words from a place on, in small batches, a barrier in front of one of them."""
+    """Send both sources' words from a place on, in small batches, a barrier before one of them."""
     for source in (0, 1):
         for i in range(begin[source], 40):
             if i == barriers[source]:

@@ -109,7 +109,7 @@ def test_nobody_waits_for_an_idle_channel_and_it_brings_nothing_back_when_it_wak
     assert valve.advance(102) == 20, "it counts since it has caught up"
 
 
-def with_one_behind():
+def with_one_after():
     """Return a valve at 9 to which a channel has come back at 5."""
     valve = WatermarkValve({"up/0/0": None, "up/0/1": None}, now=0)
     valve.take("up/0/0", 9, idle=False, now=0)
@@ -119,8 +119,8 @@ def with_one_behind():
     return valve
 
 
-def test_an_input_whose_only_active_channel_is_behind_stands_still_and_is_not_idle():
-    valve = with_one_behind()
+def test_an_input_whose_only_active_channel_is_after_stands_still_and_is_not_idle():
+    valve = with_one_after()
     valve.take("up/0/0", 9, idle=True, now=0)
     assert (valve.advance(0), valve.is_idle) == (9, False)
     valve.take("up/0/1", 8, idle=False, now=0)
@@ -130,7 +130,7 @@ def test_an_input_whose_only_active_channel_is_behind_stands_still_and_is_not_id
 
 
 def test_whether_a_channel_is_left_out_is_put_back_with_its_epoch():
-    valve = with_one_behind()
+    valve = with_one_after()
     valve.finish_epoch()
     valve.take("up/0/1", 10, idle=False, now=0)
     valve.roll_back()
@@ -182,7 +182,7 @@ def test_partitions_of_a_source_are_channels_each_from_their_first_row_on():
     assert valve.snapshot() == {"up/0/0": 90}
 
 
-def test_partitions_are_waited_for_behind_a_restore_and_no_longer_where_the_source_has_none():
+def test_partitions_are_waited_for_after_a_restore_and_no_longer_where_the_source_has_none():
     valve = WatermarkValve({"source/0": None}, now=0)
     valve.restore([{"source/0/topic:0": 7, "source/0/topic:1": 4}, {"source/0/topic:0": 5, "source/0/topic:1": 4}], 0)
     assert valve.snapshot() == {"source/0/topic:0": 5, "source/0/topic:1": 4}
@@ -224,7 +224,7 @@ def assigner(strategy, now=lambda: 0):
     return made, seen, time
 
 
-def test_an_assigner_gives_times_and_a_watermark_behind_them():
+def test_an_assigner_gives_times_and_a_watermark_after_them():
     bounded = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(10)).with_timestamp_assigner(Second())
     made, seen, time = assigner(bounded)
     assert made.watermark == MIN_WATERMARK
@@ -269,7 +269,7 @@ def test_a_time_that_is_no_integer_is_refused():
         made.process_element("a")
 
 
-def test_an_assigner_without_elements_is_idle_behind_its_timeout():
+def test_an_assigner_without_elements_is_idle_after_its_timeout():
     clock = [0]
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_millis(100))
     made, _, time = assigner(strategy, lambda: clock[0])
@@ -288,7 +288,7 @@ def test_an_assigner_without_elements_is_idle_behind_its_timeout():
 
 
 class Bench:
-    """A subtask with timers whose input has the channels `up/0/0` and `up/0/1`, and an edge with times behind it."""
+    """A subtask with timers whose input has the channels `up/0/0` and `up/0/1`, and an edge with times after it."""
 
     def __init__(self, tmp_path, name="slot", *, chain=None, index=0, parallelism=1, channels=2, restored=None):
         self.coordinator = RecordingCoordinator()
@@ -331,13 +331,13 @@ class Bench:
         ]
 
 
-def test_what_timers_emit_goes_in_front_of_the_watermark_in_the_same_epoch(tmp_path):
+def test_what_timers_emit_goes_before_the_watermark_in_the_same_epoch(tmp_path):
     bench = Bench(tmp_path)
     assert bench.run(0, [("a", 5), ("b", 9)], [(0, 7), (1, 6)]) == ([("a", 5, 5)], [("alarm/0/0", 6, False)])
     assert bench.run(1, [], [(0, 20), (1, 9)]) == ([("b", 9, 9)], [("alarm/0/0", 9, False)])
 
 
-def test_elements_behind_watermarks_in_the_stream_come_in_front_of_them(tmp_path):
+def test_elements_after_watermarks_in_the_stream_come_before_them(tmp_path):
     bench = Bench(tmp_path)  # the bench sends watermarks first
     rows, _ = bench.run(0, [("a", 5)], [(0, 100), (1, 100)])
     assert rows == [("a", 5, 5)]
@@ -368,7 +368,7 @@ def test_the_end_of_the_input_is_the_end_of_event_time(tmp_path):
     assert told == [("alarm/0/0", MAX_WATERMARK, False)]
 
 
-def test_behind_an_assigner_its_watermark_goes_on_in_the_place_of_the_tasks(tmp_path):
+def test_after_an_assigner_its_watermark_goes_on_in_the_place_of_the_tasks(tmp_path):
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(2)).with_timestamp_assigner(Second())
     edge = OutputSpec(0, OutputKind.EDGE, "on", SHOWN, target="next", timestamped=True, assigners=frozenset({"times"}))
     node = ChainNode(OperatorSpec("times", "times", OperatorKind.ASSIGN_TIMESTAMPS, strategy), outputs=[edge])
@@ -385,7 +385,7 @@ class Shown(ProcessFunction):
 
 
 @pytest.mark.parametrize("times", [("times",), ("other", "times")])
-def test_functions_chained_behind_an_assigner_see_its_watermark(tmp_path, times):
+def test_functions_chained_after_an_assigner_see_its_watermark(tmp_path, times):
     strategies = {"times": bounded(2), "other": bounded(1000)}
     edge = OutputSpec(0, OutputKind.EDGE, "on", SHOWN, target="next", timestamped=True)
     place = chain = Chain()
@@ -403,7 +403,7 @@ def test_functions_chained_behind_an_assigner_see_its_watermark(tmp_path, times)
     bench.subtask.chain.roll_back_epoch()
 
 
-def test_behind_a_union_of_branches_of_a_chain_event_time_is_the_lowest_of_theirs(tmp_path):
+def test_after_a_union_of_branches_of_a_chain_event_time_is_the_lowest_of_theirs(tmp_path):
     edge = OutputSpec(0, OutputKind.EDGE, "on", SHOWN, target="next", timestamped=True)
     shown = ChainNode(OperatorSpec("shown", "shown", OperatorKind.PLAIN_PROCESS, Shown()), outputs=[edge])
     assigners = [
@@ -442,7 +442,7 @@ def test_restored_subtasks_go_on_at_the_lowest_watermark_of_all_old_ones(tmp_pat
         assert bench.run(1, [], [(0, 6), (1, 9), (2, 8)])[1] == [(f"alarm/0/{index}", 6, False)]
 
 
-def test_who_goes_on_behind_a_drain_begins_without_watermarks_at_another_parallelism(tmp_path):
+def test_who_goes_on_after_a_drain_begins_without_watermarks_at_another_parallelism(tmp_path):
     bench = Bench(tmp_path)
     bench.run(0, [("a", 50)], [(0, 20), (1, 30)])
     bench.run(1, end_of_input=True)

@@ -38,7 +38,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class End:
-    """No event comes behind it."""
+    """No event comes after it."""
 
 
 Event = pa.RecordBatch | Watermark | CheckpointBarrier | Tick | End
@@ -126,7 +126,7 @@ class ToySubtask(Subtask):
 
 
 class ToyEngine:
-    """Runs tasks one behind the other. It is also whom subtasks report to.
+    """Runs tasks one after the other. It is also whom subtasks report to.
 
     Args:
         tasks: In the order rows reach them; all are keyed by STRING, and the last one has a FRAME output.

@@ -48,7 +48,7 @@ def test_a_lost_slot_is_named_with_host_executor_and_sparks_reason(place, senten
         (SlotPlace("a", "3", EXITED, "x"), f"Slot 0 on a (executor 3) was lost: the executor is gone: {EXITED}"),
     ],
 )
-def test_how_the_task_of_a_silent_slot_ended_behind_that_is_no_reason(place, sentence):
+def test_how_the_task_of_a_silent_slot_ended_after_that_is_no_reason(place, sentence):
     assert lost_slot_sentence(0, SILENT, place) == sentence
 
 
@@ -73,7 +73,7 @@ def some(value):
 
 
 def valued(**values):
-    """An object of Scala's: each value behind a call."""
+    """An object of Scala's: each value after a call."""
     return SimpleNamespace(**{name: lambda value=value: value for name, value in values.items()})
 
 

@@ -88,7 +88,7 @@ def test_the_programs_neighbours_are_shipped_and_nothing_else(folder, tmp_path, 
     assert shipped(folder, program)[0] != archive, "another content has another name"
 
 
-def test_files_of_the_job_stand_behind_the_programs_own_and_pystate_in_front_of_all(folder, tmp_path):
+def test_files_of_the_job_use_buffer_the_programs_own_and_pystate_before_all(folder, tmp_path):
     write(tmp_path, "one.py", "lib/two/inner.py")
     program = tmp_path / "program"
     write(program, "job.py")

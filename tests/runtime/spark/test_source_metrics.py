@@ -1,4 +1,4 @@
-"""The metrics of stages in front of the slots, as a driver gathers them."""
+"""The metrics of stages before the slots, as a driver gathers them."""
 
 from types import SimpleNamespace
 

@@ -95,7 +95,7 @@ def test_a_session_whose_jvm_has_ended_is_none(jvm):
     assert made.unlike(Configuration()) == ["its JVM has ended"]
 
 
-def test_its_end_is_that_of_the_jvm_behind_the_listener_that_would_complain(jvm):
+def test_its_end_is_that_of_the_jvm_after_the_listener_that_would_complain(jvm):
     made = warm(jvm)
     made.end()
     assert jvm.wait(LONGEST_S) == 0

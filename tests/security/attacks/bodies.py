@@ -58,7 +58,7 @@ def bodies(context: CampaignContext, finding: Finding) -> None:
 
 @attack("hang-ups")
 def hang_ups(context: CampaignContext, finding: Finding) -> None:
-    """Clients that hang up before, in and behind the answer."""
+    """Clients that hang up before, in and after the answer."""
     port, job = context.target.port, context.target.job_id
     number_of = context.share_of(900, least=90)
     finding.did(f"{number_of} requests whose client is gone before the answer, or in it")

@@ -136,13 +136,13 @@ def disposal_fifos(context: CampaignContext, finding: Finding) -> None:
         request_id = _dispose(home, str(good), token=True)
         began = time.monotonic()
         ended = None if request_id is None else _await_result(home, request_id, 45)
-        finding.figure(f"behind them a savepoint of the owner's was deleted in {time.monotonic() - began:.1f} s")
+        finding.figure(f"after them a savepoint of the owner's was deleted in {time.monotonic() - began:.1f} s")
         finding.unless(
-            ended is not None and not good.exists(), f"behind them ({who}) a savepoint of the owner's is not deleted"
+            ended is not None and not good.exists(), f"after them ({who}) a savepoint of the owner's is not deleted"
         )
     began = time.monotonic()
     code, _, told = home.pystate("cluster", "stop", check=False)
-    finding.did("cluster stop behind them")
+    finding.did("cluster stop after them")
     finding.figure(f"cluster stop took {time.monotonic() - began:.1f} s")
     finding.unless(code == 0, f"cluster stop: {' '.join(told.split())[:120]}")
 

@@ -145,8 +145,8 @@ def pickles(context: CampaignContext, finding: Finding) -> None:
         "metadata": lambda path, data: payload if path.name == "_metadata" else data,
         "state": lambda path, data: data if path.name == "_metadata" else payload,
         "all": lambda _path, _data: payload,
-        "metadata behind its head": lambda path, data: data[:16] + payload if path.name == "_metadata" else data,
-        "state behind its head": lambda path, data: data if path.name == "_metadata" else data[:16] + payload + data[16:],
+        "metadata after its head": lambda path, data: data[:16] + payload if path.name == "_metadata" else data,
+        "state after its head": lambda path, data: data if path.name == "_metadata" else data[:16] + payload + data[16:],
     }
     good = public / "savepoint-aaaaaa-0123456789ab"
     shutil.copytree(_SNAPSHOT, good)

@@ -1,4 +1,4 @@
-"""The options of what RocksDB itself measures. All are off: who wants a metric switches it on by its name."""
+"""The options of what RocksDB itself measures. All are off: a metric is switched on by its name."""
 
 from __future__ import annotations
 

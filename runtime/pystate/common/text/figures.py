@@ -76,8 +76,8 @@ def format_watermark(watermark: int | None, now_millis: int) -> str:
         return "none yet"
     if watermark == _MAX_WATERMARK:
         return "at its end"
-    behind = now_millis - watermark
-    distance = f"{format_millis(abs(behind))} {'behind' if behind >= 0 else 'ahead'}"
+    lag = now_millis - watermark
+    distance = f"{format_millis(abs(lag))} {'behind' if lag >= 0 else 'ahead'}"
     try:
         moment = local_time(watermark)
     except (OverflowError, OSError, ValueError):  # not a year of the calendar

@@ -194,8 +194,8 @@ class FileSink(
             """
             strategy = _checked(strategy, FileCompactStrategy, "enable_compact")
             compactor = _checked(compactor, FileCompactor, "enable_compact")
-            if isinstance(compactor, ConcatFileCompactor) and not _stands_behind_another(self._format):
-                message = "Files of this format can't stand one behind the other: each has a beginning or end of its own."
+            if isinstance(compactor, ConcatFileCompactor) and not _can_follow_another(self._format):
+                message = "Files of this format can't stand one after the other: each has a beginning or end of its own."
                 hint = "take larger files: a longer checkpoint interval"
                 raise JobGraphError(message, where="enable_compact", hint=hint)
             self._compaction = strategy, compactor
@@ -242,7 +242,7 @@ class FileSink(
             return self
 
 
-def _stands_behind_another(file_format: Encoder | BulkWriterFactory) -> bool:
+def _can_follow_another(file_format: Encoder | BulkWriterFactory) -> bool:
     if isinstance(file_format, CsvWriterFactory):
         return not file_format.schema.use_header
     return not isinstance(file_format, ParquetWriterFactory)

@@ -32,7 +32,7 @@ def booking(line):
 
 
 class Balance(KeyedProcessFunction):
-    """Emits the balance of an account behind each booking."""
+    """Emits the balance of an account after each booking."""
 
     def open(self, runtime_context: RuntimeContext):
         self.bookings = runtime_context.get_state(ValueStateDescriptor("bookings", Types.LONG()))

@@ -16,13 +16,13 @@ from pystate.connectors.file_system.file_listing import found_files, uri_of_spar
 from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
 from pystate.connectors.file_system.formats.split_format import SplitFormat
-from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.read_by_spark import GoesOnAfterSpark
 from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumeratorContext
 
 _LOG = re.compile(r"([0-9]+)(\.compact)?")
 
 
-class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
+class SplitFileSource(Source[Any, FileSourceSplit], GoesOnAfterSpark):
     """Reads records from files.
 
     Args:
@@ -58,7 +58,7 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnBehindSpark):
     def scarce_splits(self) -> str | None:
         return None if self._interval_ms is None else "files"
 
-    def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
+    def go_on_after(self, offset: str, log: Mapping[str, bytes]) -> None:
         """Skip the files that Spark has read, by its log."""
         try:
             upto = int(parse_json(offset)["logOffset"])

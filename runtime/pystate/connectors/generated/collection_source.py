@@ -10,7 +10,7 @@ import pyarrow as pa
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.generated.collection_offset import check_offset, collection_offset, parse_offset
 from pystate.connectors.poll_size import PollSize
-from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.read_by_spark import GoesOnAfterSpark
 from pystate.connectors.source import (
     Boundedness,
     InputStatus,
@@ -49,7 +49,7 @@ class CollectionSplit(SourceSplit):
         return [self.index, self.checksum]
 
 
-class CollectionSource(Source[Any, CollectionSplit], GoesOnBehindSpark):
+class CollectionSource(Source[Any, CollectionSplit], GoesOnAfterSpark):
     """The elements of a collection. They travel to the slots as columns of their type, and come out as such elements do.
 
     Args:
@@ -76,7 +76,7 @@ class CollectionSource(Source[Any, CollectionSplit], GoesOnBehindSpark):
         """Return BOUNDED."""
         return Boundedness.BOUNDED
 
-    def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
+    def go_on_after(self, offset: str, log: Mapping[str, bytes]) -> None:
         """Start after the elements that Spark has read."""
         del log
         self._begin = self.restore_split(parse_offset(offset, self._name))

@@ -20,7 +20,7 @@ from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, S
 _LOG = logging.getLogger(__name__)
 
 _LOOK_AGAIN_MS = 1000
-"""So long behind a request for new partitions the brokers have answered."""
+"""So long after a request for new partitions the brokers have answered."""
 PENDING_RECORDS = "pendingRecords"
 """Flink's name for what a source's system has and nobody has read."""
 _LONGEST_SLEEP_MS = 3_600_000
@@ -97,7 +97,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._knows_its_own = False
         self._failed_at: Any = None
         self._ended: dict[KafkaTopicPartition, int] = {}
-        self._behind: dict[int, dict[KafkaTopicPartition, int]] = {}
+        self._at_checkpoint: dict[int, dict[KafkaTopicPartition, int]] = {}
         self._committed: dict[KafkaTopicPartition, int] = {}
 
     def start(self) -> None:
@@ -196,15 +196,15 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         splits = list(self._splits.values())
         if self._settings.commits_to is not None:
             offsets = {split.partition: split.offset for split in splits if split.offset != EARLIEST}
-            self._behind[checkpoint_id] = {**self._ended, **offsets}
-            while len(self._behind) > _MOST_KEPT:
-                del self._behind[next(iter(self._behind))]
+            self._at_checkpoint[checkpoint_id] = {**self._ended, **offsets}
+            while len(self._at_checkpoint) > _MOST_KEPT:
+                del self._at_checkpoint[next(iter(self._at_checkpoint))]
         return [KafkaPartitionSplit.of(split.to_plain()) for split in splits]
 
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         """Commit the offsets of the checkpoint to the group, except those that haven't changed."""
-        offsets = self._behind.pop(checkpoint_id, None)
-        self._behind = {number: kept for number, kept in self._behind.items() if number > checkpoint_id}
+        offsets = self._at_checkpoint.pop(checkpoint_id, None)
+        self._at_checkpoint = {number: kept for number, kept in self._at_checkpoint.items() if number > checkpoint_id}
         changed = {place: offset for place, offset in (offsets or {}).items() if self._committed.get(place) != offset}
         if changed:
             self._fetcher.commit(changed)

@@ -8,7 +8,7 @@ from pystate.connectors.kafka.offsets import KafkaTopicPartition
 from pystate.connectors.source import SourceSplit
 
 ASSIGNED = "assigned"
-"""What a reader hears behind the partitions that are its: others don't follow but new ones."""
+"""What a reader hears after the partitions that are its: others don't follow but new ones."""
 
 _KEYS = ("topic", "partition", "offset", "stop", "has-records")
 _TOPIC_ID = "topic-id"

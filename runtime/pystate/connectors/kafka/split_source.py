@@ -14,7 +14,7 @@ from pystate.connectors.kafka.partition_enumerator import KafkaPartitionEnumerat
 from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
 from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.read_by_spark import GoesOnAfterSpark
 from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumeratorContext, StartsAt
 
 _CHECK_TIMEOUT_S = 15.0
@@ -26,7 +26,7 @@ _IDS = "pystate-identity"
 """The one with the ids of its topics."""
 
 
-class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
+class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnAfterSpark):
     """Reads the records of Kafka partitions.
 
     Args:
@@ -62,7 +62,7 @@ class KafkaSplitSource(Source[Any, KafkaPartitionSplit], GoesOnBehindSpark):
         """Return BOUNDED if the source has an end."""
         return Boundedness.CONTINUOUS_UNBOUNDED if self._settings.stopping is None else Boundedness.BOUNDED
 
-    def go_on_behind(self, offset: str, log: Mapping[str, bytes]) -> None:
+    def go_on_after(self, offset: str, log: Mapping[str, bytes]) -> None:
         """Start at Spark's offsets, and stop where Spark would have stopped."""
         try:
             self._begin = partition_offsets(offset)

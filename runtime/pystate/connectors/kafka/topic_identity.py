@@ -42,7 +42,7 @@ class TopicMadeAnewError(RestoreError, KafkaConnectorError):
 
 
 class MadeAnew(NamedTuple):
-    """Stands among messages in front of those of a topic that was made anew, which follow from its beginning."""
+    """Stands among messages before those of a topic that was made anew, which follow from its beginning."""
 
     topic_name: str
     topic_id: str

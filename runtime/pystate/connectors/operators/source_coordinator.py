@@ -15,7 +15,7 @@ from pystate.common.errors import ControlError
 from pystate.connectors.operators.source_feed import Plain
 from pystate.connectors.source import Source, SourceSplit, SplitEnumerator, SplitEnumeratorContext
 
-REGISTER, REQUEST, EVENT, BEHIND = "register", "request", "event", "behind"
+REGISTER, REQUEST, EVENT, AFTER = "register", "request", "event", "after"
 SPLIT, NO_MORE = "split", "no more splits"
 
 
@@ -35,7 +35,7 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
         self._answers: dict[int, tuple[int, list[Plain]]] = {}
         self._readers: list[int] = []
         self._enumerator: SplitEnumerator[Any] | None = None
-        self._behind: int | None = None
+        self._after: int | None = None
 
     def start(self, checkpoint: Plain | None) -> None:
         """Create or restore the enumerator.
@@ -68,7 +68,7 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
                 raise ControlError(message)
             if number == self._answers.get(subtask, (0, []))[0]:
                 return self._answers[subtask][1]
-            if any(word == BEHIND and about != self._behind for word, about in messages):
+            if any(word == AFTER and about != self._after for word, about in messages):
                 return None
             for word, about in messages:
                 if word == REGISTER:
@@ -85,8 +85,8 @@ class SourceCoordinator(SplitEnumeratorContext[Any]):
     def snapshot(self, checkpoint_id: int) -> tuple[Plain, list[Any]]:
         """Return the enumerator's snapshot, and the splits that are assigned but not yet fetched, in plain form."""
         with self._lock:
-            assert self._enumerator is not None  # noqa: S101 - a barrier comes behind the start
-            self._behind = checkpoint_id
+            assert self._enumerator is not None  # noqa: S101 - a barrier comes after the start
+            self._after = checkpoint_id
             own = self._enumerator.snapshot_state(checkpoint_id)
             underway = [about for mail in self._outbox.values() for word, about in mail if word == SPLIT]
             return [own], underway

@@ -9,7 +9,7 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.connectors.operators.source_coordinator import (
-    BEHIND,
+    AFTER,
     EVENT,
     NO_MORE,
     REGISTER,
@@ -53,7 +53,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         self._checkpoint: Plain | None = None
         self._mail: list[Plain] = []
         self._sent = 0
-        self._behind: int | None = None
+        self._after: int | None = None
         self._no_more = False
         self._started = False
         self._pause_ms = _FIRST_PAUSE_MS
@@ -168,7 +168,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
         if self._no_more and not self._mail:
             return False
         self._exchange_at = time.monotonic() + _EXCHANGE_EACH_S
-        mail, self._mail = [[BEHIND, self._behind], *self._mail], []
+        mail, self._mail = [[AFTER, self._after], *self._mail], []
         self._sent += 1
         if self._coordinator is not None:
             answers = self._coordinator.answer(self.get_index_of_subtask(), self._sent, mail)
@@ -207,7 +207,7 @@ class SplitFeed(SourceFeed, SourceReaderContext):
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
         """Snapshot the splits, and in the first subtask the enumerator."""
         assert self._reader is not None  # noqa: S101 - barriers come between open and close
-        number = self._behind = context.get_checkpoint_id()
+        number = self._after = context.get_checkpoint_id()
         splits = [split.to_plain() for split in self._reader.snapshot_state(number)]
         if self._coordinator is None:
             self._enumerated.clear()

@@ -49,7 +49,7 @@ class SourceIdentity(Protocol):
         """
 
     def check_still(self) -> None:
-        """Make sure, after an epoch has read, that this is still so; who doesn't answer soon holds nothing up.
+        """Make sure, after an epoch has read, that this is still so; a source that doesn't answer soon holds nothing up.
 
         Raises:
             PystateError: The stream reads something else by now.

@@ -63,7 +63,7 @@ class Cells:
         """The length of each cell."""
         return self.ends - self.starts
 
-    def behind(self, count: int) -> Cells:
+    def after(self, count: int) -> Cells:
         """Return the cells without this many leading bytes; none may be shorter."""
         require(bool((self.lengths >= count).all()))
         return Cells(self.data, self.starts + count, self.ends)

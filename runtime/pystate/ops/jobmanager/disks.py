@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 5.0
 _PATIENCE_SECONDS = 1.0
-"""How long who asks waits for a disk that may hang; he gets what was known before."""
+"""How long a caller waits for a disk that may hang; it gets what was known before."""
 _OF_JOBS = (
     ("checkpoints", CheckpointingOptions.CHECKPOINTS_DIRECTORY),
     ("savepoints", CheckpointingOptions.SAVEPOINT_DIRECTORY),

@@ -35,7 +35,7 @@ from pystate.runtime.job_folder.job_status_file import JobStatusFile
 logger = logging.getLogger(__name__)
 
 _OF_ITS_OWN_CODE = frozenset((signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT))
-"""Signals that a process gets for what it does itself: who kills a driver sends others."""
+"""Signals that a process gets for what it does itself: a person who kills a driver sends others."""
 
 _CANCEL_RETRY_SECONDS = 0.1
 _CANCEL_SECONDS = 60.0

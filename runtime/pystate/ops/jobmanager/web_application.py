@@ -1,4 +1,4 @@
-"""The web application of a job manager: REST, and the dashboard in front of it."""
+"""The web application of a job manager: REST and the dashboard."""
 
 from __future__ import annotations
 

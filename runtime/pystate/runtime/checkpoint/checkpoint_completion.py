@@ -101,7 +101,7 @@ class CheckpointCompletion:
         with self._lock:
             self._pending.let_go(checkpoint)
             self._pending.confirm(checkpoint)
-            self._attempt.stop_behind(checkpoint)
+            self._attempt.stop_after(checkpoint)
             if checkpoint.request.hold:
                 self._points.hold(completed)
             subsumed = self._points.add(completed)

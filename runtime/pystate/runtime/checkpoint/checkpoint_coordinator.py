@@ -171,9 +171,9 @@ class CheckpointCoordinator:
             self._lock.wait_for(lambda: not self.pending.finalizing)
             return self._points.latest()
 
-    def ends_behind(self, snapshot: Snapshot | None) -> bool:
-        """Whether the job ends at a snapshot, see `RestorePoints.ends_behind`."""
-        return self._points.ends_behind(snapshot)
+    def ends_at(self, snapshot: Snapshot | None) -> bool:
+        """Whether the job ends at a snapshot, see `RestorePoints.ends_at`."""
+        return self._points.ends_at(snapshot)
 
     def give_up_latest(self, error: PystateError, check: CheckFallback = any_fallback) -> bool:
         """Discard the latest checkpoint, which is damaged; see `RestorePoints.check_storage` and `give_up_latest`."""

@@ -55,7 +55,7 @@ class RecoveredCheckpoints:
     damaged: dict[int, PystateError] = field(default_factory=dict)
     missing: tuple[int, str] | None = None
 
-    def lost_behind(self, checkpoint_id: int) -> tuple[int, str, str] | None:
+    def lost_after(self, checkpoint_id: int) -> tuple[int, str, str] | None:
         """Return the newest lost checkpoint, if it is newer than the given one: its id, its location, and the reason."""
         if self.missing is not None and self.missing[0] > max(checkpoint_id, *self.damaged, 0):
             number, uri = self.missing

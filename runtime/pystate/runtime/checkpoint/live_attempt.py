@@ -69,7 +69,7 @@ class LiveAttempt:
             self._job_ends = self._job_ends or job_ends
             return True
 
-    def stop_behind(self, checkpoint: PendingCheckpoint) -> None:
+    def stop_after(self, checkpoint: PendingCheckpoint) -> None:
         """Let nothing follow a completed savepoint that was requested with `hold`."""
         with self._lock:
             self._stopped = self._stopped or (checkpoint.request.hold and self.runs)

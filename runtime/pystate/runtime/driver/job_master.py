@@ -241,7 +241,7 @@ class JobMaster:
         if snapshot is not None:
             restore.adopt_max_parallelism(snapshot)
         if starting is not None:
-            self._scheduler.starts_behind(starting)
+            self._scheduler.starts_after(starting)
             for notice in restore.notices(starting):
                 plan.warnings.append(notice)
                 job.say(f"WARNING: {notice}")

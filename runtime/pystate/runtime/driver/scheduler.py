@@ -81,9 +81,9 @@ class Scheduler:
         self._number = job.status.attempt
         self._attempt: ExecutionAttempt | None = None
         self._restore: RestoreReport | None = None
-        self._started_behind = -1  # how far the snapshot had been read that the job was started from
+        self._started_after = -1  # how far the snapshot had been read that the job was started from
         self._end_state: JobStatus | None = None
-        self._end_behind: Future[tuple[CompletedCheckpoint, JobStatus]] = Future()
+        self._end_after: Future[tuple[CompletedCheckpoint, JobStatus]] = Future()
         self._commits = False
         self._older = OlderCheckpoints([], allowed=True)
         self._cancelled = threading.Event()
@@ -113,9 +113,9 @@ class Scheduler:
         """
         self._failures.begin(taken_over=taken_over)
 
-    def starts_behind(self, snapshot: Snapshot) -> None:
+    def starts_after(self, snapshot: Snapshot) -> None:
         """Record the snapshot that the job was started from."""
-        self._started_behind = self._engine.how_far(snapshot)
+        self._started_after = self._engine.how_far(snapshot)
 
     def run(self, plan: JobPlan, restore: RestorePlan) -> JobStatus:
         """Run attempts until the job finishes or is cancelled; return which.
@@ -134,7 +134,7 @@ class Scheduler:
                     self._job.term.check_when_told(self._say)
                     # after the savepoint of a stop or a cancel the job has ended, whatever happens to the attempt
                     if end.outcome is not AttemptOutcome.FAILED or self.is_cancelled or self._end_state is not None:
-                        return self._state_behind(end)
+                        return self._state_after(end)
                     error = end.error or JobExecutionError("The attempt failed.")
                     self.check_resources(error)
                     self.wait_for_restart(error, end.stack_trace)
@@ -192,7 +192,7 @@ class Scheduler:
             raise JobExecutionError(message, hint=hint) from error
         return lambda failure: attempt.end(AttemptEnd(AttemptOutcome.FAILED, failure))
 
-    def end_behind_savepoint(self, completed: CompletedCheckpoint, state: JobStatus) -> None:
+    def end_after_savepoint(self, completed: CompletedCheckpoint, state: JobStatus) -> None:
         """End the job: its savepoint is complete, and nothing may follow it.
 
         If sinks may not have committed what the savepoint holds, the job restarts from it to commit, and then ends.
@@ -203,8 +203,8 @@ class Scheduler:
         """
         with self._lock:
             attempt, commits_again = self._attempt, not completed.heard and self._commits
-            if not self._end_behind.done():
-                self._end_behind.set_result((completed, state))
+            if not self._end_after.done():
+                self._end_after.set_result((completed, state))
         if not commits_again:
             self._end_job(state)
             if attempt is not None:
@@ -221,9 +221,9 @@ class Scheduler:
 
     def _ends_deployed(self, snapshot: Snapshot | None) -> AttemptEnd | None:
         """Return how an attempt ends that has restored the savepoint with which the job ends: its sinks have committed."""
-        if not self._job.coordinator.ends_behind(snapshot):
+        if not self._job.coordinator.ends_at(snapshot):
             return None
-        _, state = self._end_behind.result(_END_KNOWN_S)
+        _, state = self._end_after.result(_END_KNOWN_S)
         self._end_job(state)
         return _end_in(state)
 
@@ -249,7 +249,7 @@ class Scheduler:
         delay_ms = 0 if failed is None else self._failures.delay_ms(error, stack_trace)
         if delay_ms is None:
             advise_on_uncommitted(
-                error, self._end_behind.result()[0] if self._end_behind.done() else None, self._job.coordinator
+                error, self._end_after.result()[0] if self._end_after.done() else None, self._job.coordinator
             )
             suppressed = f"Recovery is suppressed: {self._failures.describe()}."
             self._say(suppressed)
@@ -358,11 +358,11 @@ class Scheduler:
     def _saved_up_to(self) -> int | None:
         """Return how far the sources are covered by a checkpoint; a checkpoint may complete before the first row."""
         snapshot = self._job.coordinator.latest_snapshot()
-        if snapshot is None or snapshot.starting or self._engine.how_far(snapshot) <= self._started_behind:
+        if snapshot is None or snapshot.starting or self._engine.how_far(snapshot) <= self._started_after:
             return None
         return self._engine.how_far(snapshot)
 
-    def _state_behind(self, end: AttemptEnd) -> JobStatus:
+    def _state_after(self, end: AttemptEnd) -> JobStatus:
         if self._end_state is not None:
             return self._end_state
         return JobStatus.FINISHED if end.outcome is AttemptOutcome.FINISHED else JobStatus.CANCELED

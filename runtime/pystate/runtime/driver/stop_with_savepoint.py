@@ -65,7 +65,7 @@ class StopWithSavepoint:
             run = partial(self._drain, request, end_state, outer)
             threading.Thread(target=run, name="drain", daemon=True).start()
         else:
-            self._coordinator.submit(request).add_done_callback(lambda done: self._end_behind(done, end_state, outer))
+            self._coordinator.submit(request).add_done_callback(lambda done: self._end_after(done, end_state, outer))
         return outer
 
     def _drain(self, request: CheckpointRequest, end_state: JobStatus, outer: Future[CompletedCheckpoint]) -> None:
@@ -82,16 +82,16 @@ class StopWithSavepoint:
             if error is not None:
                 self._draining = False
                 fail_attempt(JobExecutionError(f"The savepoint of a drained job failed: {first_line(error)}"))
-            self._end_behind(done, end_state, outer)
+            self._end_after(done, end_state, outer)
 
         request.future.add_done_callback(savepoint_ended)
 
-    def _end_behind(self, done: Future[CompletedCheckpoint], state: JobStatus, outer: Future[CompletedCheckpoint]) -> None:
+    def _end_after(self, done: Future[CompletedCheckpoint], state: JobStatus, outer: Future[CompletedCheckpoint]) -> None:
         error = done.exception()
         if error is not None:
             outer.set_exception(error)
             return
         try:
-            self._scheduler.end_behind_savepoint(done.result(), state)
+            self._scheduler.end_after_savepoint(done.result(), state)
         finally:
             outer.set_result(done.result())  # the savepoint is there, however the job ends

@@ -230,7 +230,7 @@ def _notice(operator: OperatorState, where: str) -> str:
     return (
         f"{left} In them is what {waiting} of {operator.parallelism} subtasks of this sink had written and not committed "
         "when the snapshot was taken. This job commits none of it. The job before has, if it ended by pystate stop or went "
-        "on behind the snapshot; if not, it stays invisible unless a program with the sink under this uid is started from "
+        "on after the snapshot; if not, it stays invisible unless a program with the sink under this uid is started from "
         f"{where}."
     )
 

@@ -134,7 +134,7 @@ def kept_failing_records(job_folder: Path) -> dict[int, Path]:
 
 
 def read_failing_record(path: Path) -> FailingRecord:
-    """Read a kept record, whose pickles are executed by who replays it: another one's file is refused.
+    """Read a kept record, whose pickles are executed by the user who replays it: another one's file is refused.
 
     Raises:
         FailingRecordError: It is damaged, of another version, or somebody else could have written it.

@@ -85,7 +85,7 @@ class DeliveryGuarantees:
         return [
             StreamGuarantee(source.name, self._uids[id(source)], name, self._uids[id(sink)], *self._of(source, sink))
             for source in self._graph.live_sources()
-            for sink in dict.fromkeys(_sinks_behind(source))
+            for sink in dict.fromkeys(_sinks_downstream(source))
             for name in [sink_name(sink.name, sink.function)]
         ]
 
@@ -112,7 +112,7 @@ class DeliveryGuarantees:
                 return _NONE, "the source's function keeps no position in checkpoints, and begins anew after a failure"
             if source.function.unlike_again is not None and self._recovery is not Recovery.START:
                 return _NONE, source.function.unlike_again
-        guarantee, reason = self._of_sink_behind(source, sink)
+        guarantee, reason = self._of_sink_downstream(source, sink)
         if self._counts_twice and guarantee in _ONCE:
             key = CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE.key
             guarantee, reason = _ONCE[guarantee], f"{key} = AT_LEAST_ONCE: after a failure state may count elements twice"
@@ -120,7 +120,7 @@ class DeliveryGuarantees:
             reason += "; until the first checkpoint is complete, a restart begins at what is new then"
         return guarantee, reason
 
-    def _of_sink_behind(self, source: SourceTransformation, sink: SinkTransformation) -> Verdict:
+    def _of_sink_downstream(self, source: SourceTransformation, sink: SinkTransformation) -> Verdict:
         function = sink.function
         if isinstance(function, SinkOperator):
             return self._of_sink(function.sink, source, sink)
@@ -212,7 +212,7 @@ class DeliveryGuarantees:
         return _EXACTLY, "held back until a checkpoint holds them"
 
 
-def _sinks_behind(step: Transformation) -> Iterator[SinkTransformation]:
+def _sinks_downstream(step: Transformation) -> Iterator[SinkTransformation]:
     seen: set[int] = set()
     stack = [step]
     while stack:

@@ -112,7 +112,7 @@ def task_channel(uid: str, edge: OutputSpec, subtask: int) -> str:
     return f"{uid}/{edge.tag}/{subtask}"
 
 
-def assigners_in_front(chain: Chain) -> dict[str, frozenset[str | None]]:
+def assigners_upstream(chain: Chain) -> dict[str, frozenset[str | None]]:
     """Return the watermark that each operator of a chain sees: uids of assigners; None for the task's own.
 
     Only operators downstream of an assigner are included.
@@ -124,7 +124,7 @@ def assigners_in_front(chain: Chain) -> dict[str, frozenset[str | None]]:
     return {uid: frozenset(seen) for uid, seen in found.items() if seen != {None}}
 
 
-def assigners_behind_head(chain: Chain) -> set[str]:
+def assigners_after_head(chain: Chain) -> set[str]:
     """Return the uids of the assigners that see each element directly from the head, upstream of buffering operators."""
     found: set[str] = set()
     places: list[Chain | ChainNode] = [chain]

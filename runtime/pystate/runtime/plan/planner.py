@@ -293,7 +293,7 @@ class JobPlanner:
     # -- what runs in a task
 
     def _build_chains(self, plan: JobPlan) -> None:
-        chains = [self._chain_behind(source.step, _ChainBuild(None, plan.sinks)) for source in plan.sources]
+        chains = [self._chain_after(source.step, _ChainBuild(None, plan.sinks)) for source in plan.sources]
         edges = [output for chain in chains for output in chain.all_outputs()]
         ways = {(edge.target, edge.input_index, edge.routing) for edge in edges}
         plain = not any(chain.children for chain in chains) and len(edges) == len(chains) and len(ways) == 1
@@ -313,9 +313,9 @@ class JobPlanner:
                 if draft.spec.head is None:
                     draft.spec.chain = self._chain(draft.steps, build, draft.spec.inputs[0].type_info)
                 else:
-                    draft.spec.chain = self._chain_behind(draft.steps[0], build)
+                    draft.spec.chain = self._chain_after(draft.steps[0], build)
 
-    def _chain_behind(self, step: Transformation, build: _ChainBuild) -> Chain:
+    def _chain_after(self, step: Transformation, build: _ChainBuild) -> Chain:
         """Return the chain of a step's main output, and of its side outputs, up to the next tasks."""
         followers = self._followers.get(id(step), {})
         kept = keeps_results(step) or len(followers) > 1
@@ -358,7 +358,7 @@ class JobPlanner:
                 assert isinstance(step, OneInputTransformation)  # noqa: S101 - all others head a task or run nothing
                 operator = OperatorSpec(self._uids[id(step)], step.name, step.kind, step.function, taken=step.taken)
             node = build.nodes[id(step)] = ChainNode(operator)
-            rest = self._chain_behind(step, build)
+            rest = self._chain_after(step, build)
             node.children, node.outputs, node.side_outputs = rest.children, rest.outputs, rest.side_outputs
             node.copies = rest.copies
         return node

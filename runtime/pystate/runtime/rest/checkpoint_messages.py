@@ -87,7 +87,7 @@ class CheckpointStatistics(CheckpointFigures):
         failure_message: Why it failed.
         waits_for_epoch: The epoch whose end its barrier waits for, while it does.
         waits_since: Since when.
-        epoch: Behind which its barrier stands.
+        epoch: After which its barrier stands.
         path: Where it is, or would have been.
         restore_timestamp: When the job last started from it; null where it never did.
     """

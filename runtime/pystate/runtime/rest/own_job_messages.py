@@ -120,7 +120,7 @@ class ResubmissionInfo(RestMessage):
         submitted_parallelism: What it was submitted with.
         parallelism: What its successor is to get.
         successor: The job that was started in its place; null before.
-        keeper: The id of who has asked last to keep it.
+        keeper: The id of the client that asked last to keep it.
     """
 
     job_id: HexId

@@ -87,7 +87,7 @@ def test_one_name_for_states_of_two_operators_is_an_error() -> None:
         locations.register(0, 0, ("127.0.0.1", 1), [(state(uid="another"), 2)])
 
 
-def test_a_state_that_is_declared_late_is_waited_for_behind_a_restart() -> None:
+def test_a_state_that_is_declared_late_is_waited_for_after_a_restart() -> None:
     locations = KvStateLocations()
     registered(locations, 0)
     locations.register(0, 0, ("127.0.0.1", 9_067), [(state("late", inner="late"), 2)])

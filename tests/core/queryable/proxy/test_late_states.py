@@ -35,7 +35,7 @@ def test_keys_of_a_slot_that_has_not_declared_the_state_have_no_value() -> None:
             client.get_kv_state(JOB, "sums", KEYS[values.index(None)]).result(LONGEST_S)
 
 
-def test_behind_a_restart_they_may_have_one_that_the_slot_has_not_asked_for_yet() -> None:
+def test_after_a_restart_they_may_have_one_that_the_slot_has_not_asked_for_yet() -> None:
     job = job_whose_second_slot_has_declared_nothing()
     job.is_restored = True
     with toy_proxy(job) as proxy, toy_client(proxy, timeout=0.3) as client:

@@ -54,7 +54,7 @@ def slot(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QueriedSlot
     queried.close()
 
 
-def pages_behind(slot: QueriedSlot, first: StateAnswer, name: str, word: str) -> list[StateAnswer]:
+def pages_after(slot: QueriedSlot, first: StateAnswer, name: str, word: str) -> list[StateAnswer]:
     """Return a page with those that follow."""
     pages = [first]
     while pages[-1].cursor is not None:
@@ -71,7 +71,7 @@ def shown(slot: QueriedSlot, name: str, pages: list[StateAnswer]) -> list[str]:
 @pytest.mark.parametrize("name", ["texts", "named"])
 def test_a_page_ends_where_an_answer_is_full(slot: QueriedSlot, name: str) -> None:
     slot.slot.run_epoch(0, ["a"] * 7)
-    pages = pages_behind(slot, slot.ask("a", name=name), name, "a")
+    pages = pages_after(slot, slot.ask("a", name=name), name, "a")
     assert [len(page.value) for page in pages] == [4, 3]
     assert shown(slot, name, pages) == list("1234567")
 
@@ -82,7 +82,7 @@ def test_what_has_no_room_beside_others_goes_on_in_their_version(slot: QueriedSl
     answers = slot.ask_for([StateRead(name, slot.key("a")) for name in names])
     slot.slot.run_epoch(1, ["a"])
     for name, answer in zip(names[1:], answers[1:], strict=True):
-        pages = pages_behind(slot, answer, name, "a")
+        pages = pages_after(slot, answer, name, "a")
         assert {page.version for page in pages} == {answers[0].version}
         assert shown(slot, name, pages) == list("1234567")
     assert answers[2].value == []
@@ -151,7 +151,7 @@ def test_elements_that_expire_between_two_pages_hide_no_others(
     registry.add(UID, subtask.chain.backend, subtask.versions)
     found: list[str] = []
     cursor: bytes | None = None
-    for now[0] in (1_900, 3_100, 3_200):  # one and two expire behind the first page
+    for now[0] in (1_900, 3_100, 3_200):  # one and two expire after the first page
         (answer,) = registry.read(Consistency.LIVE, [StateRead("lists", slot.key("a"), limit=2, cursor=cursor)])
         found += map(slot.state("lists").schema.values.deserialize, answer.value)
         cursor = answer.cursor

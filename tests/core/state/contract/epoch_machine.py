@@ -33,7 +33,7 @@ class EpochMachine(RuleBasedStateMachine):
         raise NotImplementedError
 
     def end_epoch(self) -> None:
-        """Check what must no longer work behind an epoch."""
+        """Check what must no longer work after an epoch."""
 
     def go_on(self) -> None:
         """Take note of another harness."""

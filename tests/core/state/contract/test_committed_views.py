@@ -1,4 +1,4 @@
-"""What every backend promises to readers on other threads: a view shows one moment, whatever is written behind it."""
+"""What every backend promises to readers on other threads: a view shows one moment, whatever is written after it."""
 
 from __future__ import annotations
 

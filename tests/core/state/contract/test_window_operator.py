@@ -78,7 +78,7 @@ class Operator:
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_sessions_merge_fire_in_order_and_go_on_behind_a_restore(backend_name: str, parallelism: int) -> None:
+def test_sessions_merge_fire_in_order_and_go_on_after_a_restore(backend_name: str, parallelism: int) -> None:
     harness = BackendHarness(backend_name, parallelism=parallelism)
     operator = Operator(harness)
     for key, time, value in [("a", 0, 1), ("b", 3, 2), ("a", 18, 4), (7, 100, 8)]:

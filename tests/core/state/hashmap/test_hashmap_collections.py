@@ -86,7 +86,7 @@ def test_collections_in_melted_layers_belong_to_the_snapshots(harness: BackendHa
 
 @pytest.mark.parametrize("descriptor", [NUMBERS, COUNTS])
 @pytest.mark.parametrize("frozen", [False, True])
-def test_an_emptied_collection_leaves_no_key_behind(
+def test_an_emptied_collection_leaves_no_key_after(
     harness: BackendHarness, descriptor: StateDescriptor, frozen: bool
 ) -> None:
     for empty in ("clear", "one by one", "in place"):

@@ -1,4 +1,4 @@
-"""Hard links that are made behind the barrier: they show its moment, and nobody waits for them but who writes."""
+"""Hard links that are made after the barrier: they show its moment, and nobody waits for them but who writes."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_an_epoch_that_writes_nothing_does_not_wait(operator: Operator, held: He
     assert later(operator, upload) == {"a": 1, "b": 1}
 
 
-def test_a_savepoint_right_behind_a_checkpoint_has_the_same_moment(operator: Operator, held: Held) -> None:
+def test_a_savepoint_right_after_a_checkpoint_has_the_same_moment(operator: Operator, held: Held) -> None:
     first, second = operator.freeze(1), operator.freeze(2)
     assert held.made == 0
     operator.write({"a": 2})

@@ -76,7 +76,7 @@ def test_a_snapshot_is_restored_to_its_moment_at_any_parallelism(root: str, para
     assert dict(restored.use("key-1", MAP).items()) == {"a": 1, "b": None}
     restored.use("key-2", LIST).add("z")
     restored.flush()
-    assert list(restored.use("key-2", LIST).get()) == ["x", "y", "z"], "new parts of a list stand behind restored ones"
+    assert list(restored.use("key-2", LIST).get()) == ["x", "y", "z"], "new parts of a list stand after restored ones"
     restored.flush()
     assert sum(backend.entry_count() for backend in restored.backends) == 60 + 2 + 2, "nothing is there twice"
     again = Operator(root, 1, restored.checkpoint(2))
@@ -191,7 +191,7 @@ def test_a_native_savepoint_shares_nothing_with_checkpoints(root: str) -> None:
         restored = Operator(moved, parallelism, [savepoint], owned=True)
         assert len(restored.values(KEYS)) == 60
         for new in restored.checkpoint(4):
-            assert new.checkpointed_size == new.state_size, "the first checkpoint behind it is a full one"
+            assert new.checkpointed_size == new.state_size, "the first checkpoint after it is a full one"
         restored.close()
 
 

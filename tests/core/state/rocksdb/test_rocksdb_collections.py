@@ -263,7 +263,7 @@ def test_a_large_list_stands_in_several_rows_and_stays_there(bench: Bench, monke
     assert bench.sequence_number() == number
 
 
-def test_new_rows_stand_behind_restored_ones(bench: Bench, tmp_path: Path) -> None:
+def test_new_rows_use_buffer_restored_ones(bench: Bench, tmp_path: Path) -> None:
     for number in range(300):
         bench.use("k", NUMBERS).add(number)
         bench.flush()

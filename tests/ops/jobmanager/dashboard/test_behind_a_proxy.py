@@ -22,7 +22,7 @@ CONFIGURATION = """
 server {{
     listen 127.0.0.1:{port};
     location {prefix}/ {{
-        proxy_pass http://127.0.0.1:{behind}{sent};
+        proxy_pass http://127.0.0.1:{after}{sent};
         proxy_set_header Host localhost;
     }}
 }}
@@ -42,7 +42,7 @@ def test_a_path_prefix_changes_nothing(tmp_path: Path, is_sent_on: bool) -> None
         job = manager.submit("--name", "below a path")
         manager.wait_for(job, "RUNNING")
         sent = "" if is_sent_on else "/"
-        served = CONFIGURATION.format(port=port, behind=manager.port, prefix=PREFIX, sent=sent)
+        served = CONFIGURATION.format(port=port, after=manager.port, prefix=PREFIX, sent=sent)
         with browser() as started, nginx.running_nginx(folder, served, port):
             page = started.new_page(locale="en-GB")
             code = manager.request("POST", "/pystate/login-codes")[1]["code"]

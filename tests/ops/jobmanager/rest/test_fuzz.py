@@ -70,7 +70,7 @@ async def ask_served(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.fixture
 def jobs(served: InProcess, label: str) -> Iterator[None]:
-    """One that runs, and one that doesn't; a new one behind requests that may change it, which end it in their time."""
+    """One that runs, and one that doesn't; a new one after requests that may change it, which end it in their time."""
     if not RUNNING:
         RUNNING.append(served.submit("--epochs", "10", configuration={"execution.checkpointing.savepoint-dir": "/tmp/s"}))
         Statistics().run(1, 2).trigger(3).acknowledge(3, "count", 1).write(served.home.job(RUNNING[0]).checkpoints)

@@ -11,7 +11,7 @@ def decoded(*texts: str) -> bytes:
     return base64.b64decode(serialized_throwable(*texts))
 
 
-def test_it_is_a_java_object_stream_of_flinks_class_with_our_texts_behind_it():
+def test_it_is_a_java_object_stream_of_flinks_class_with_our_texts_after_it():
     data = decoded("RestoreError", "no", "Trace\nno")
 
     assert data.startswith(b"\xac\xed\x00\x05sr\x00)org.apache.flink.util.SerializedThrowable")

@@ -143,7 +143,7 @@ def test_one_gets_warm_at_a_time():
     assert pool.due_in(LATER) == 0
 
 
-def test_the_pause_behind_those_that_die_grows_until_one_gets_warm():
+def test_the_pause_after_those_that_die_grows_until_one_gets_warm():
     pool = SparePool(1)
     pool.used(A, 0)
     pauses = []

@@ -136,7 +136,7 @@ def test_the_last_change_is_written_by_close_however_long_the_pause(tmp_path: Pa
     path.unlink()
     file.changed()
     file.close()
-    assert not path.exists(), "nothing is written behind the end"
+    assert not path.exists(), "nothing is written after the end"
 
 
 def test_nobody_waits_for_the_disk(tmp_path: Path, monkeypatch) -> None:

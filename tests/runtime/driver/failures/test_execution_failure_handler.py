@@ -167,7 +167,7 @@ def test_misused_state_ends_a_job_that_fails_twice_in_the_same_way_before_it_run
 
 
 @pytest.mark.parametrize("kind", [RecordError, StateError])
-def test_data_of_the_wrong_type_that_comes_back_behind_one_checkpoint_ends_the_job(handler, kind):
+def test_data_of_the_wrong_type_that_comes_back_after_one_checkpoint_ends_the_job(handler, kind):
     completed = [7]
     one = handler(**OFTEN, saved_batch=lambda: completed[-1])
 

@@ -67,7 +67,7 @@ def test_what_pystate_refuses_while_the_program_is_read_names_the_programs_line(
     assert failure["where"] == f'File "{tmp_path}/job.py", line 3, in <module>'
 
 
-def test_what_a_program_fails_of_behind_its_job_is_in_the_history_of_the_job(run, tmp_path, monkeypatch):
+def test_what_a_program_fails_of_after_its_job_is_in_the_history_of_the_job(run, tmp_path, monkeypatch):
     store = JobStatusStore.__init__
 
     def finished(self, directory, name):

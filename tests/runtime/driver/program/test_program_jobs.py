@@ -99,7 +99,7 @@ def test_a_job_waits_where_there_is_no_room_for_it(job, own, other):
     assert job("b", None, own).waits_for([running]) == []
 
 
-def test_jobs_in_the_background_run_one_behind_the_other(job, log):
+def test_jobs_in_the_background_run_one_after_the_other(job, log):
     jobs, first, second = ProgramJobs(), job("a"), job("b")
     jobs.start(first)
     jobs.start(second)
@@ -135,7 +135,7 @@ def test_an_interrupt_of_the_program_cancels_its_job_and_waits_for_its_end(job, 
     assert "is cancelled" in capsys.readouterr().err
 
 
-def test_an_interrupt_in_front_of_a_jobs_turn_waits_for_no_other_job(job, log):
+def test_an_interrupt_before_a_jobs_turn_waits_for_no_other_job(job, log):
     jobs, first, second = ProgramJobs(), job("a"), job("b")
     jobs.start(first)
     waits = second.wait
@@ -230,7 +230,7 @@ def test_a_child_that_the_program_forks_ends_while_the_job_runs(job):
     assert ended_by_itself == 0
 
 
-def test_a_job_of_the_programs_own_thread_begins_behind_those_in_the_background(job, log, capsys):
+def test_a_job_of_the_programs_own_thread_begins_after_those_in_the_background(job, log, capsys):
     jobs, first = ProgramJobs(), job("a")
     jobs.start(first)
     threading.Timer(0, first._master.told.set).start()

@@ -117,7 +117,7 @@ def test_a_slot_that_hangs_does_not_hold_up_the_end_of_its_attempt(hanging, monk
     assert events.calls == []
 
 
-def test_what_a_slot_says_behind_the_end_of_its_attempt_reaches_nobody(hanging):
+def test_what_a_slot_says_after_the_end_of_its_attempt_reaches_nobody(hanging):
     pool, slot, events = hanging
     pool.fail("the attempt ended")
     for op in ("task_failed", "epoch_prepared", "task_outcome", "decline", "register"):

@@ -85,7 +85,7 @@ def test_a_slot_that_is_gone_is_not_told_and_nobody_waits_for_it(pool_and_slots)
     assert there.told == [(1, True)]
 
 
-def test_behind_the_end_of_the_attempt_nobody_is_told(pool_and_slots):
+def test_after_the_end_of_the_attempt_nobody_is_told(pool_and_slots):
     pool, slots = pool_and_slots
     pool.close()
     pool.notify(1, completed=True).result(LONGEST_S)

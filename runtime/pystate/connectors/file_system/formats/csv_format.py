@@ -161,7 +161,7 @@ class CsvRows(Iterator[str]):
     def __next__(self) -> str:
         """Return the next line with its end; stops before a row that begins after the current lines."""
         while True:
-            line, end = next(self._at_hand, None) or self._line_behind()
+            line, end = next(self._at_hand, None) or self._next_line()
             text = self._encoding.text(line)
             if self._begins:
                 if self._has_no_row(text):
@@ -170,7 +170,7 @@ class CsvRows(Iterator[str]):
                 self.first_line = line
             return text + end.decode()
 
-    def _line_behind(self) -> tuple[bytes, bytes]:
+    def _next_line(self) -> tuple[bytes, bytes]:
         lines = [] if self._begins else self._lines.read(1)
         if not lines:
             raise StopIteration

@@ -86,7 +86,7 @@ class _TextRecords(FileRecords):
         try:
             elements = list(map(self._encoding.text, lines))
         except UnicodeDecodeError as error:
-            where = f"A line of {self._name} behind byte {self.position}"
+            where = f"A line of {self._name} after byte {self.position}"
             message = f"{where} is no UTF-8: {shown(error.object)}: {error.reason}."
             hint = "name the charset of the file, or say what to do about such bytes: text_line_format(charset, errors)"
             raise RecordError(message, hint=hint) from error
@@ -136,7 +136,7 @@ class RowRecords(FileRecords):
             written: The invalid text.
             error: The cause.
         """
-        where = f"A line of {self._name} behind byte {self.position}"
+        where = f"A line of {self._name} after byte {self.position}"
         message = f"{where} is no such row of {self._kind}: {error}: {shown(written)}"
         return RecordError(message, hint="mend the file, or declare columns that fit; a bad line fails the job")
 

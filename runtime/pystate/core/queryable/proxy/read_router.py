@@ -121,7 +121,7 @@ class ReadRouter:
         while True:
             asked = (self._ask(address, secret, consistency, places, reads, answers) for address, places in ask.items())
             await asyncio.gather(*asked)
-            ask = _behind(fresh, answers, _COMPARED[consistency])
+            ask = _stale(fresh, answers, _COMPARED[consistency])
             if not ask or loop.time() > deadline:
                 return
             await asyncio.sleep(_AGREE_PAUSE)
@@ -172,7 +172,7 @@ def _unreachable() -> list[Any]:
     return StateAnswer(QueryOutcome.NOT_SERVING, message=message).to_plain()
 
 
-def _behind(wanted: dict[Address, list[int]], answers: Sequence[Any], field: str) -> dict[Address, list[int]]:
+def _stale(wanted: dict[Address, list[int]], answers: Sequence[Any], field: str) -> dict[Address, list[int]]:
     """Return the slots that have answered from an older version than others."""
     versions = {address: list(_versions(map(answers.__getitem__, places), field)) for address, places in wanted.items()}
     newest = max((version for found in versions.values() for version in found), default=0)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pystate.core.state.keys.key_context import InternalKeyContext
 
 _BEFORE_ALL = -(1 << 63) - 1
-_BEHIND_ALL = 1 << 63
+_AFTER_ALL = 1 << 63
 _ADDED_BYTES = 16
 _HEADS_PER_GROUP = 4
 
@@ -75,7 +75,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
 
     Attributes:
         schema: As given.
-        front: The operator's buffer in front of the queue; None if there is none.
+        front: The operator's buffer above the queue; None if there is none.
     """
 
     __slots__ = (
@@ -105,14 +105,14 @@ class KeyGroupedPriorityQueue(EpochOverlay):
         self._heads: list[tuple[int, int]] = []  # a heap of (time, key group)
         self._lowest: dict[int, int] = {}  # which of them count: none is above the first time of its key group
         self._generation = -1
-        self._highest = _BEHIND_ALL  # until it is requested
+        self._highest = _AFTER_ALL  # until it is requested
 
     def highest_stored(self) -> int:
         """Return a time after which no timer is flushed. It may rise whenever an epoch ends, or is moved to disk.
 
         A later timer that fires in the epoch that added it was never stored, so it is simply dropped.
         """
-        if self._highest == _BEHIND_ALL:
+        if self._highest == _AFTER_ALL:
             last = self._store.last_time()
             self._highest = _BEFORE_ALL if last is None else last
         return self._highest
@@ -312,7 +312,7 @@ class KeyGroupedPriorityQueue(EpochOverlay):
     @override
     def apply_flush(self, changes: list[Change]) -> None:
         self._store.put_all(changes)
-        if self._highest != _BEHIND_ALL:
+        if self._highest != _AFTER_ALL:
             last = max((timer[0] for timer, added in changes if added), default=_BEFORE_ALL)
             self._highest = max(self._highest, last)
 

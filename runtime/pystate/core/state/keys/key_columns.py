@@ -40,9 +40,9 @@ def key_array(cells: Cells, key_type: TypeInformation) -> pa.Array:
     tags = cells.data[cells.starts]
     present = tags == form.tag
     if present.all():
-        return form.read_keys(KeyCells(cells.behind(1)))
+        return form.read_keys(KeyCells(cells.after(1)))
     require(bool((present | ((tags == TAG_NULL) & (cells.lengths == 1))).all()))
-    return spread(form.read_keys(KeyCells(cells.select(np.flatnonzero(present)).behind(1))), present)
+    return spread(form.read_keys(KeyCells(cells.select(np.flatnonzero(present)).after(1))), present)
 
 
 def are_keys(keys: Sequence[bytes], key_type: TypeInformation) -> bool:
@@ -82,7 +82,7 @@ def key_groups_of(keys: pa.Array, max_parallelism: int) -> Numbers:
     cells = Cells.of_array(keys)
     require(not len(cells) or int(cells.lengths.max()) <= _LONGEST)
     hashes = _SEEDS[cells.data[cells.starts]]
-    payloads = cells.behind(1)
+    payloads = cells.after(1)
     lengths = payloads.lengths
     words = lengths >> 2
     with np.errstate(over="ignore"):

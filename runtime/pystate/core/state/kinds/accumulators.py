@@ -49,8 +49,8 @@ class Accumulators:
             return Accumulators(state, values)
         return None
 
-    def stand_behind(self, front: EpochBuffer) -> None:
-        """Register an operator's buffer for accumulators of the running epoch in front of the state."""
+    def use_buffer(self, front: EpochBuffer) -> None:
+        """Register an operator's buffer, above the state, for accumulators of the running epoch."""
         self._values.front = front
 
     def hold_all(self, addresses: Sequence[Hashable], key_groups: Sequence[int], accumulators: Iterable[Any]) -> None:

@@ -178,7 +178,7 @@ def value_check(name: str, serializer: TypeSerializer) -> Callable[[Any], Any]:
 
 
 class EpochBuffer(ABC):
-    """An operator's buffer in front of a state and its timers, with its own data structures.
+    """An operator's buffer above a state and its timers, with its own data structures.
 
     It has a part of the running epoch, and of previous ones within the backend's `kept_bytes`. If most additions of an epoch
     are removed before its end, or soon after, overlays and stores are a detour. The buffer follows the epochs of its state:

@@ -50,7 +50,7 @@ class OverlayValueState(OverlayState, ValueState[Any]):
     """The base of value states: the overlay of the running epoch, whose values are the objects that user code sees.
 
     Attributes:
-        front: The operator's buffer in front of the overlay; None if there is none.
+        front: The operator's buffer above the overlay; None if there is none.
     """
 
     __slots__ = ("_by_key", "_order", "_overlay", "front")
@@ -192,8 +192,8 @@ class OverlayValueState(OverlayState, ValueState[Any]):
     @override
     def held_bytes(self) -> int:
         kept: int = self._store.kept_bytes()
-        in_front = 0 if self.front is None else self.front.held_bytes()
-        return mapping_size(self._overlay) + sys.getsizeof(self._order) + kept + in_front
+        buffered = 0 if self.front is None else self.front.held_bytes()
+        return mapping_size(self._overlay) + sys.getsizeof(self._order) + kept + buffered
 
     @override
     def has_value(self) -> bool:

@@ -185,7 +185,7 @@ Tables = Iterable[tuple[str, SpilledTable]]
 
 
 class EpochSpill:
-    """The spilled part of a running epoch that exceeds memory: a second database, in front of the backend's own one.
+    """The spilled part of a running epoch that exceeds memory: a second database above the backend's own one.
 
     A rollback drops that database, and snapshots don't include it.
 

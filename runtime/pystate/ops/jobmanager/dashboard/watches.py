@@ -53,7 +53,7 @@ class Watches:
     On the thread of the event loop.
 
     Args:
-        ask: Asks REST in the name of the home's owner; who may see what is checked before.
+        ask: Asks REST in the name of the home's owner; what the user may see is checked before.
         interval: Seconds between two questions for the same thing.
         asks_all: Whether the answer to a target is made of those of all drivers.
     """

@@ -80,7 +80,7 @@ class DriverFailureHandler:
         if status is None or (by_itself and self._always_ends_itself(status, message)):
             return None
         if terms.end_state is not None:
-            return self._behind_savepoint(terms.end_state)
+            return self._after_savepoint(terms.end_state)
         decision = terms.strategy.after_failure(now)
         if decision.delay_ms is None:
             return None
@@ -104,7 +104,7 @@ class DriverFailureHandler:
             PystateError: That can't be determined.
         """
         terms = RecoveryTerms.read(self._directory)
-        return None if terms is None or terms.end_state is None else self._behind_savepoint(terms.end_state)
+        return None if terms is None or terms.end_state is None else self._after_savepoint(terms.end_state)
 
     def without_last_word(self, status: JobStatusFile | None, message: str, *, cancelled: bool) -> JobVerdict:
         """Return how a job ended that gets no other driver, and whose last driver left no final status.
@@ -124,7 +124,7 @@ class DriverFailureHandler:
         before = [failure.message for failure in status.failures[: MOST_EXITS - 1]]
         return not (status.vertices or status.has_failed) and before == [message] * (MOST_EXITS - 1)
 
-    def _behind_savepoint(self, end_state: JobStatus) -> JobVerdict:
+    def _after_savepoint(self, end_state: JobStatus) -> JobVerdict:
         """Return the end of a job that was stopped or cancelled with a savepoint that is complete."""
         return JobVerdict(end_state, None, self._clock())
 

@@ -56,7 +56,7 @@ CLIENT_HEADER = "pystate-client"
 
 
 _QUERIES = "/queryable-state"
-"""What the paths of queries have behind the job."""
+"""What the paths of queries have after the job."""
 
 
 class UnauthorizedError(PystateError):

@@ -25,7 +25,7 @@ MAX_HEADER_BYTES = 32 << 10
 """Of all headers together; four times what Flink reads."""
 MAX_HEADERS = 128
 _DISCARDED_BYTES = 8 << 20
-"""What is read past the bound and thrown away: who still sends would not read the refusal, and see a broken connection."""
+"""What is read past the bound and thrown away: a client that still sends would see a broken connection, not the refusal."""
 BODY_SECONDS = 30.0
 """How long a body may take to arrive."""
 INSTANCE_HEADER = "pystate-instance"

@@ -56,7 +56,7 @@ class RestorePoints:
         writes_down = settings.enabled and settings.storage.has_checkpoint_directory
         self._held_file = HeldSavepointStore(settings.storage.task_owned_location) if writes_down else None
         self._held: CompletedCheckpoint | None = None
-        self._ends_behind: int | None = None
+        self._ends_at: int | None = None
         self._kept = False
         self.starting: Snapshot | None = None
         self.parent: Parent | None = None
@@ -82,7 +82,7 @@ class RestorePoints:
         self._left_out = bool(recovered.damaged)
         self._held = None if self._held_file is None else self._held_file.latest(self._job_id)
         newest = self._newest_last[-1] if self._newest_last else None
-        lost = recovered.lost_behind(0 if newest is None else newest.checkpoint_id)
+        lost = recovered.lost_after(0 if newest is None else newest.checkpoint_id)
         if lost is not None:
             number, uri, why = lost
             check(_fallback(told("checkpoint", number, uri), why, newest))
@@ -202,11 +202,11 @@ class RestorePoints:
     def hold(self, completed: CompletedCheckpoint) -> None:
         """Forbid restoring anything older than a savepoint: sinks commit what it holds, and the job is to end."""
         self._held = completed
-        self._ends_behind = completed.checkpoint_id
+        self._ends_at = completed.checkpoint_id
 
-    def ends_behind(self, snapshot: Snapshot | None) -> bool:
+    def ends_at(self, snapshot: Snapshot | None) -> bool:
         """Whether the job ends with a snapshot, as far as this driver knows."""
-        return snapshot is not None and snapshot.metadata.checkpoint_id == self._ends_behind
+        return snapshot is not None and snapshot.metadata.checkpoint_id == self._ends_at
 
     def add(self, completed: CompletedCheckpoint) -> list[CompletedCheckpoint]:
         """Add a checkpoint; return those it subsumes, which are to be discarded."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pystate.runtime.plan.chain import Chain
-from pystate.runtime.plan.event_time import assigners_behind_head, assigners_in_front
+from pystate.runtime.plan.event_time import assigners_after_head, assigners_upstream
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
@@ -24,12 +24,12 @@ class ChainAssigners:
     def __init__(self, chain: Chain, time: ChainTime) -> None:
         self.by_uid: dict[str, TimestampsAndWatermarks] = {}
         self._time = time
-        self._in_front = assigners_in_front(chain)
-        self._behind_head = assigners_behind_head(chain)
+        self._upstream = assigners_upstream(chain)
+        self._after_head = assigners_after_head(chain)
 
-    def behind_head(self) -> list[TimestampsAndWatermarks]:
+    def after_head(self) -> list[TimestampsAndWatermarks]:
         """Return the assigners that see each element while the head emits it."""
-        return [assigner for uid, assigner in self.by_uid.items() if uid in self._behind_head]
+        return [assigner for uid, assigner in self.by_uid.items() if uid in self._after_head]
 
     def on_periodic_emit(self) -> None:
         """Have the assigners emit their watermarks to the functions downstream."""
@@ -46,11 +46,11 @@ class ChainAssigners:
 
         Downstream of a union of the chain's own branches it is the lowest of their watermarks, idle or not.
         """
-        in_front = self._in_front.get(uid)
-        if in_front is None:
+        upstream = self._upstream.get(uid)
+        if upstream is None:
             return None
 
         def watermark() -> int:
-            return min(self._time.watermark if one is None else self.by_uid[one].current_watermark for one in in_front)
+            return min(self._time.watermark if one is None else self.by_uid[one].current_watermark for one in upstream)
 
         return watermark

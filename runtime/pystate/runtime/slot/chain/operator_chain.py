@@ -158,7 +158,7 @@ class OperatorChain:
         )
         self._process = inputs.make(self._head, self._output)
         if self._head is not None and self._head.source is not None:
-            self._head.source.have_times(self.assigners.behind_head())
+            self._head.source.have_times(self.assigners.after_head())
 
     def close(self) -> None:
         """Close the functions, the head first, and the backend."""

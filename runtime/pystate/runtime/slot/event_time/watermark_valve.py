@@ -32,7 +32,7 @@ class WatermarkValve:
         self._watermarks = dict.fromkeys(channels, MIN_WATERMARK)
         self._heard = dict.fromkeys(channels, now)
         self._idle: set[str] = set()
-        self._behind: set[str] = set()  # channels that have resumed and not caught up yet
+        self._catching_up: set[str] = set()  # channels that have resumed and not caught up yet
         self._output = MIN_WATERMARK
         self.finish_epoch()
 
@@ -57,9 +57,9 @@ class WatermarkValve:
         if idle:
             self._idle.add(channel)
         if self._watermarks[channel] >= self._output:
-            self._behind.discard(channel)
+            self._catching_up.discard(channel)
         elif channel in self._idle and channel in self._timeouts:
-            self._behind.add(channel)
+            self._catching_up.add(channel)
         if not idle:
             self._idle.discard(channel)
 
@@ -87,19 +87,24 @@ class WatermarkValve:
             return MAX_WATERMARK
         active = [channel for channel in live if channel not in self._idle]
         self.is_idle = self.has_channels and not active
-        waited_for = [live[channel] for channel in active if channel not in self._behind]
+        waited_for = [live[channel] for channel in active if channel not in self._catching_up]
         if waited_for:
             self._output = max(self._output, min(waited_for))
         return self._output
 
     def finish_epoch(self) -> None:
         """Commit the changes since the last epoch."""
-        self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), set(self._behind), self._output)
+        self._finished = (dict(self._watermarks), dict(self._heard), set(self._idle), set(self._catching_up), self._output)
 
     def roll_back(self) -> None:
         """Discard the changes since the last finished epoch."""
         watermarks, heard, idle, catching_up, self._output = self._finished
-        self._watermarks, self._heard, self._idle, self._behind = dict(watermarks), dict(heard), set(idle), set(catching_up)
+        self._watermarks, self._heard, self._idle, self._catching_up = (
+            dict(watermarks),
+            dict(heard),
+            set(idle),
+            set(catching_up),
+        )
         self.is_idle = self.has_channels and all(channel in self._idle for channel in self._watermarks)
 
     def snapshot(self) -> dict[str, int]:
@@ -143,7 +148,7 @@ class WatermarkValve:
             if other == self._whole(channel) or self._whole(other) == channel:
                 del self._watermarks[other], self._heard[other]
                 self._idle.discard(other)
-                self._behind.discard(other)
+                self._catching_up.discard(other)
 
 
 def stem(channel: str) -> str:

@@ -54,12 +54,12 @@ class TimestampsAndWatermarks:
     @property
     def watermark(self) -> int:
         """The watermark after all elements so far, ms since 1970; `MIN_WATERMARK` for none."""
-        return self._watermark_behind(self._all_highest())
+        return self._watermark_after(self._all_highest())
 
     @property
     def current_watermark(self) -> int:
         """The watermark that downstream functions see, ms since 1970; it doesn't change within an epoch or interval."""
-        return self._watermark_behind(self._finished)
+        return self._watermark_after(self._finished)
 
     @property
     def is_idle(self) -> bool:
@@ -70,7 +70,7 @@ class TimestampsAndWatermarks:
         timeout = self._strategy.idle_timeout_ms
         return timeout is not None and not self._seen and self._time.clock() - self._heard >= timeout
 
-    def _watermark_behind(self, highest: int) -> int:
+    def _watermark_after(self, highest: int) -> int:
         bound = self._strategy.max_out_of_orderness_ms
         if bound is None or highest == MIN_WATERMARK:
             return MIN_WATERMARK

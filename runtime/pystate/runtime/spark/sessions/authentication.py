@@ -63,7 +63,8 @@ def authentication_notices(application: Callable[[str], str | None], *, real_tim
     if real_time and not is_local:
         notices.append(
             "Spark's streaming shuffle listens on all addresses of the executors' machines, and asks nobody who he is: "
-            "who reaches those ports can read or end the job; use a network of its own, or execution.engine = micro-batch."
+            "anybody who reaches those ports can read or end the job; use a network of its own, or "
+            "execution.engine = micro-batch."
         )
     return notices
 

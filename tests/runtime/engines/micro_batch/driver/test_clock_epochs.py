@@ -32,7 +32,7 @@ def test_an_epoch_is_brought_about_when_the_first_timer_of_all_subtasks_is_due(b
     thread, got = clock(one)
     thread.join(LONGEST_S)
     (begun,) = got
-    assert (begun.epoch, begun.batch) == (1, 0), "the sources are read up to the batch in front of it"
+    assert (begun.epoch, begun.batch) == (1, 0), "the sources are read up to the batch before it"
     assert begun.clock >= due
 
 
@@ -78,7 +78,7 @@ def test_epochs_of_rows_wait_for_that_of_the_clock_and_go_on_above_its_number(be
     assert one.coordinator.latest_snapshot().metadata.source_position.epoch == 0
 
 
-def test_a_savepoint_of_an_idle_job_stands_behind_the_epoch_of_the_clock(bench):
+def test_a_savepoint_of_an_idle_job_stands_after_the_epoch_of_the_clock(bench):
     one = bench()
     one.epoch(0)
     one.attempt._tracker.next_timer = 0
@@ -89,7 +89,7 @@ def test_a_savepoint_of_an_idle_job_stands_behind_the_epoch_of_the_clock(bench):
     assert completed.epoch == 1
 
 
-def test_none_begins_behind_the_savepoint_of_a_stop(bench):
+def test_none_begins_after_the_savepoint_of_a_stop(bench):
     one = bench()
     one.epoch(0)
     one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
@@ -127,7 +127,7 @@ def test_with_a_barrier_on_every_epoch_timers_of_rows_that_are_run_again_fire_up
     assert one.attempt.begin_epoch(0, running.rows_clock - 5000).clock == begun.clock - 5000
 
 
-def test_no_epoch_of_the_clock_begins_in_front_of_rows_that_are_to_be_run_again(bench):
+def test_no_epoch_of_the_clock_begins_before_rows_that_are_to_be_run_again(bench):
     one = bench()
     one.start_attempt(next_timer=0, rows_first=True)
     thread, got = clock(one)
@@ -170,11 +170,11 @@ def test_the_end_of_an_epoch_whose_attempt_is_over_touches_no_checkpoint_of_the_
     one.coordinator.attempt_over()
     one.start_attempt()
     one.begin(0)  # the same number, with a barrier of its own
-    (pending,) = one.attempt._barriers.behind(0) or list(one.coordinator.pending)
+    (pending,) = one.attempt._barriers.after(0) or list(one.coordinator.pending)
     pending.epoch = 0
     captured = []
     pending.capture = lambda cut: captured.append(cut)  # type: ignore[method-assign]
-    assert barriers.behind(0) == []
+    assert barriers.after(0) == []
     barriers.capture(0, 0)
     for late in (old.check_live, lambda: old.finish_epoch(0, 0)):
         with pytest.raises(AttemptOverError):

@@ -1,4 +1,4 @@
-"""Results go to the program once: behind a checkpoint where attempts go back to one, at the epoch's end where none does."""
+"""Results go to the program once: after a checkpoint where attempts go back to one, at the epoch's end where none does."""
 
 from __future__ import annotations
 

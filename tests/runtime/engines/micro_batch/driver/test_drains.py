@@ -1,4 +1,4 @@
-"""Drains: the last epoch, in which event time ends, and the only barrier that may stand behind it."""
+"""Drains: the last epoch, in which event time ends, and the only barrier that may stand after it."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_the_savepoint_of_a_drain_rides_on_the_last_epoch(bench):
     for subtask in SUBTASKS:
         acknowledge(one.coordinator, barrier.checkpoint_id, subtask)
     assert savepoint.result(LONGEST_S).epoch == 1
-    assert one.coordinator.pending.hold, "nothing comes behind it"
+    assert one.coordinator.pending.hold, "nothing comes after it"
 
 
 def test_no_other_checkpoint_stands_at_the_end_of_event_time(bench):
@@ -136,7 +136,7 @@ def test_a_drain_does_not_overtake_the_savepoint_of_a_stop(bench):
     assert isinstance(begun[0], AttemptOverError)
 
 
-def test_behind_the_end_of_bounded_input_there_is_a_checkpoint(bench):
+def test_after_the_end_of_bounded_input_there_is_a_checkpoint(bench):
     one = bench()
     one.epoch(0)
     assert one.attempt.begin_last() == (1, 0)

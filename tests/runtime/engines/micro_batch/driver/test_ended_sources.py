@@ -1,4 +1,4 @@
-"""Which sources are at their end behind a batch, as Spark's offset log tells."""
+"""Which sources are at their end after a batch, as Spark's offset log tells."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stopping:
 
 
 def plan(*, bounded=False):
-    """A collection, an empty one, a stream with an end, and one without; windows behind all of them."""
+    """A collection, an empty one, a stream with an end, and one without; windows after all of them."""
     roots = [source(uid, output_type=PAIRS, uid=uid) for uid in ("read", "empty", "stopping", "live")]
     roots[0].collection, roots[1].collection = ROWS, []
     for root in roots[:3]:

@@ -41,7 +41,7 @@ def test_while_an_epoch_runs_the_barrier_rides_on_it_and_all_subtasks_get_the_sa
     assert future.result(LONGEST_S).epoch == 0
 
 
-def test_a_barrier_is_too_late_for_an_epoch_that_is_told_to_finish_and_stands_behind_it(bench):
+def test_a_barrier_is_too_late_for_an_epoch_that_is_told_to_finish_and_stands_after_it(bench):
     one = bench()
     one.begin(0)
     for subtask in SUBTASKS:
@@ -141,7 +141,7 @@ def test_the_next_epoch_waits_for_the_synchronous_part_of_a_snapshot_between_epo
     one.end(1)
 
 
-def test_no_epoch_begins_behind_the_savepoint_of_a_stop(bench):
+def test_no_epoch_begins_after_the_savepoint_of_a_stop(bench):
     one = bench()
     one.epoch(0)
     completed = one.coordinator.trigger_savepoint(None, hold=True).result(LONGEST_S)
@@ -233,7 +233,7 @@ def test_spark_may_delete_the_commit_of_a_checkpoints_epoch_before_its_state_is_
     future = one.coordinator.trigger_checkpoint()
     wait_until(lambda: not one.barriers.is_open)
     one.end(0)
-    one.begin(1)  # Spark begins it behind its commit of the one before
+    one.begin(1)  # Spark begins it after its commit of the one before
     for log in ("commits", "offsets"):
         (one.spark.root / log / "0").unlink()
     for subtask in SUBTASKS:
@@ -244,7 +244,7 @@ def test_spark_may_delete_the_commit_of_a_checkpoints_epoch_before_its_state_is_
         assert {"commits/0", "offsets/0"} <= unpack_archive(logs.read()).keys()
 
 
-def test_while_it_is_an_epochs_turn_no_barrier_is_placed_in_front_of_it(parts):
+def test_while_it_is_an_epochs_turn_no_barrier_is_placed_before_it(parts):
     one = parts()
     entry = one.running()
     one.barriers.await_turn(lambda: None)
@@ -355,7 +355,7 @@ def test_the_last_epoch_waits_for_rows_that_are_to_be_run_again_which_may_begin(
     assert last == [(1, 0)]
 
 
-def test_the_last_epoch_waits_for_the_one_that_runs_and_no_other_begins_behind_it(bench):
+def test_the_last_epoch_waits_for_the_one_that_runs_and_no_other_begins_after_it(bench):
     one = bench()
     one.begin(0)
     last = []

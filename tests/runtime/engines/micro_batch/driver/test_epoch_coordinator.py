@@ -7,7 +7,7 @@ from tests.waiting import wait_until
 EVERY_EPOCH = {"execution.checkpointing.every-epoch": "true"}
 
 
-def test_the_epoch_that_ran_is_run_again_only_behind_the_snapshot_that_it_ran_behind(bench):
+def test_the_epoch_that_ran_is_run_again_only_after_the_snapshot_that_it_ran_after(bench):
     one = bench(**EVERY_EPOCH)
     one.begin(0)
     assert one.epochs.running_epoch(None).epoch == 0

@@ -53,7 +53,7 @@ def test_rows_of_the_newest_task_attempt_count_whichever_word_comes_last(tracker
     assert tracker.prepared[A0].task_attempt_id == 9
 
 
-def test_no_rows_come_behind_the_decision(tracker):
+def test_no_rows_come_after_the_decision(tracker):
     prepared(tracker, 5).decide(5)
     with pytest.raises(ControlError):
         tracker.prepare(A0, share(5, attempt=1))

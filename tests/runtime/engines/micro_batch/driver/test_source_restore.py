@@ -1,4 +1,4 @@
-"""Where a query goes on behind a snapshot: which logs, which batch, which epoch number."""
+"""Where a query goes on after a snapshot: which logs, which batch, which epoch number."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def restore(*uids: str) -> SourceRestore:
 def snapshot_at(spark: FakeSpark, batch: int) -> Snapshot:
     spark.plan(batch)
     spark.commit(batch)
-    cut = SparkSourceCut.behind(spark.directory, batch)
+    cut = SparkSourceCut.after(spark.directory, batch)
     assert cut.settle()
     position = cut.position(ByteStreamStateHandle(cut.archive()))
     metadata = replace(snapshot_of(tasks(2)).metadata, source_position=position)
     return Snapshot(SnapshotLocation("file:/nowhere/chk-5"), metadata, starting=False)
 
 
-def test_a_start_from_nothing_begins_behind_the_number_it_is_given():
+def test_a_start_from_nothing_begins_after_the_number_it_is_given():
     nothing = restore("source").nothing(4)
     assert (nothing.spark_files, nothing.batch_id, nothing.epoch) == ({}, -1, 4)
 
@@ -71,7 +71,7 @@ def test_an_epoch_that_is_run_again_keeps_its_number_and_its_rows(spark):
     assert (of_now.again, of_now.rows_clock) == (True, 99)
 
 
-def test_an_epoch_of_the_clock_is_run_again_behind_the_batch_of_the_snapshot(spark):
+def test_an_epoch_of_the_clock_is_run_again_after_the_batch_of_the_snapshot(spark):
     snapshot = snapshot_at(spark, 3)
     running = RunningEpoch(9, 3, snapshot.location.uri, {}, clock=77)
     found = restore("source").from_snapshot(snapshot, 3, JOB_ID, running)

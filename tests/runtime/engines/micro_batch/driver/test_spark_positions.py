@@ -19,7 +19,7 @@ from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.runtime.engines.micro_batch.driver.source_restore import SourceRestore
-from pystate.runtime.engines.micro_batch.driver.spark_positions import go_on_behind_spark, take_over_from_spark
+from pystate.runtime.engines.micro_batch.driver.spark_positions import go_on_after_spark, take_over_from_spark
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource, pack_archive
 from pystate.runtime.execution.sources_in_slots import sources_in_slots
 from pystate.runtime.plan.planner import JobPlanner
@@ -29,7 +29,7 @@ ELEMENTS = ["a", "b", "c", "d"]
 
 
 def snapshot_of(*sources, **logs):
-    """Return a snapshot behind batch 3; a source is uid, part, offset."""
+    """Return a snapshot after batch 3; a source is uid, part, offset."""
     files = {
         **logs,
         "offsets/3": "\n".join(["v1", "{}", *(offset for _, _, offset in sources)]).encode(),
@@ -59,45 +59,45 @@ def begin(source):
     return given[0]
 
 
-def test_a_collection_begins_behind_what_spark_has_read_and_anew_without_a_snapshot(letters):
+def test_a_collection_begins_after_what_spark_has_read_and_anew_without_a_snapshot(letters):
     offset = json.dumps(letters.offset(3))
-    go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
+    go_on_after_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
     assert begin(letters) == 3
-    go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, "-")), allow_non_restored=False)
+    go_on_after_spark(plan_of(letters=letters), snapshot_of(("letters", 0, "-")), allow_non_restored=False)
     assert begin(letters) == 0
-    go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
-    go_on_behind_spark(plan_of(letters=letters), None, allow_non_restored=False)
+    go_on_after_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
+    go_on_after_spark(plan_of(letters=letters), None, allow_non_restored=False)
     assert begin(letters) == 0
 
 
 def test_another_collection_is_refused(letters):
     offset = json.dumps({"index": 2, "checksum": "no"})
     with pytest.raises(RestoreError, match="not those that were read"):
-        go_on_behind_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
+        go_on_after_spark(plan_of(letters=letters), snapshot_of(("letters", 0, offset)), allow_non_restored=False)
 
 
 def test_a_source_that_the_job_has_no_more_is_refused_unless_it_may_be_left(letters):
     snapshot = snapshot_of(("gone", 0, "7"))
     with pytest.raises(RestoreError, match="no source 'gone'"):
-        go_on_behind_spark(plan_of(letters=letters), snapshot, allow_non_restored=False)
-    go_on_behind_spark(plan_of(letters=letters), snapshot, allow_non_restored=True)
+        go_on_after_spark(plan_of(letters=letters), snapshot, allow_non_restored=False)
+    go_on_after_spark(plan_of(letters=letters), snapshot, allow_non_restored=True)
 
 
-def test_a_source_that_cannot_go_on_behind_spark_is_refused(letters):
+def test_a_source_that_cannot_go_on_after_spark_is_refused(letters):
     numbers = NumberSequenceSource(1, 9)
     with pytest.raises(RestoreError, match="'numbers' was read by Spark"):
-        go_on_behind_spark(plan_of(numbers=numbers), snapshot_of(("numbers", 0, "7")), allow_non_restored=True)
+        go_on_after_spark(plan_of(numbers=numbers), snapshot_of(("numbers", 0, "7")), allow_non_restored=True)
     two = snapshot_of(("letters", 0, "{}"), ("letters", 1, "{}"))
     with pytest.raises(RestoreError, match="'letters' was read by Spark"):
-        go_on_behind_spark(plan_of(letters=letters), two, allow_non_restored=False)
+        go_on_after_spark(plan_of(letters=letters), two, allow_non_restored=False)
 
 
 def test_kafka_begins_at_sparks_offsets():
     source = KafkaSplitSource(settings(timed=True))
     offset = json.dumps({"words": {"0": 3, "1": 4}})
-    go_on_behind_spark(plan_of(words=source), snapshot_of(("words", 0, offset)), allow_non_restored=False)
+    go_on_after_spark(plan_of(words=source), snapshot_of(("words", 0, offset)), allow_non_restored=False)
     assert source._begin == {("words", 0): 3, ("words", 1): 4}
-    go_on_behind_spark(plan_of(words=source), None, allow_non_restored=False)
+    go_on_after_spark(plan_of(words=source), None, allow_non_restored=False)
     assert source._begin is None
 
 

@@ -23,7 +23,7 @@ class Queue:
         return known or b"%d" % self.end
 
     def frame(self, end):
-        return f"records in front of {int(end)}"
+        return f"records before {int(end)}"
 
     def latest(self):
         if self.away:
@@ -57,14 +57,14 @@ def streams(queue, **options):
 def test_the_end_lies_beside_the_streams_logs_and_what_a_snapshot_says_of_it_counts():
     first = streams(Queue(end=4, there=9))
     frames, files, _ = first.begin(["all"], {})
-    assert frames == ["in: records in front of 4"]
+    assert frames == ["in: records before 4"]
     resumed = streams(Queue(end=8, there=9))
     frames, again, _ = resumed.begin(["all"], {**files, "offsets/0": b"x"})
-    assert frames == ["in: records in front of 4"]
+    assert frames == ["in: records before 4"]
     assert again == {"sources/3/pystate-stopping": b"4", "offsets/0": b"x"}
 
 
-def test_a_query_that_ended_in_front_of_the_end_starts_again_when_there_is_more():
+def test_a_query_that_ended_before_the_end_starts_again_when_there_is_more():
     queue, clock, starts = Queue(end=4, there=2), Clock(), []
     ends = StreamEnds([(queue, b"4")], clock)
 

@@ -78,7 +78,7 @@ def test_an_epoch_that_is_rolled_back_calls_again(slot, function):
     assert function.calls == {"a": 2, "b": 2}
 
 
-def test_a_newer_attempt_fences_one_whose_calls_hang_behind_all_of_its_rows(slot, function):
+def test_a_newer_attempt_fences_one_whose_calls_hang_after_all_of_its_rows(slot, function):
     hanging = slot.connect(slot.header(0, attempt=0))
     receive_admission(hanging)
     send_batches(hanging, [(0, slot.batch(["a", "hang"]))])
@@ -119,5 +119,5 @@ def test_the_end_of_a_slot_ends_calls_that_hang_and_the_epoch_that_waits_for_the
     assert not thread.is_alive()
     assert "error" in result
     assert function.cancelled == {"hang": 1}
-    assert slot.subtask._claim is None  # it was rolled back in front of the end
+    assert slot.subtask._claim is None  # it was rolled back before the end
     assert slot.coordinator.failures == []

@@ -66,7 +66,7 @@ def test_state_goes_on_from_epoch_to_epoch(slot):
 
 
 class Alarm(KeyedProcessFunction):
-    """Has a timer for each word in a far future, as many milliseconds behind it as the word is long."""
+    """Has a timer for each word in a far future, as many milliseconds after it as the word is long."""
 
     def process_element(self, value, ctx):
         ctx.timer_service().register_processing_time_timer(FAR + len(value))

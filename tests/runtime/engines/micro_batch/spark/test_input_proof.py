@@ -50,7 +50,7 @@ def test_rows_that_python_never_saw_are_missed_though_spark_read_them():
 def test_rows_that_spark_wrote_and_never_read_are_missed():
     """A shuffle file that was emptied is read to its end, without an error."""
     found = verdict(clean(WRITES, 2, written=130), clean(READS, 2, read=100))
-    assert found.wrong == ("stage 4 has written 130 rows, the subtasks behind stage 5 took 100",)
+    assert found.wrong == ("stage 4 has written 130 rows, the subtasks after stage 5 took 100",)
 
 
 def test_too_many_rows_are_wrong_too():
@@ -104,12 +104,12 @@ def test_input_that_is_known_not_to_repeat_itself_must_not_be_written_again():
     assert "partitions 0 of stage 4 were run again" in wrong
 
 
-def test_a_stage_that_spark_runs_again_as_a_whole_behind_rows_written_again_is_not_trusted():
+def test_a_stage_that_spark_runs_again_as_a_whole_after_rows_written_again_is_not_trusted():
     """What Spark does where the rows have other checksums; subtasks that had read before keep what they had."""
     written_again = retried(WRITES, 2, *MAPS, replace(MAPS[0], task_attempt_id=90))
     read_again = retried(READS, 2, *READERS, replace(READERS[0], task_attempt_id=92))
     (wrong,) = verdict(written_again, read_again).wrong
-    assert "tasks of stage 4 and stage 5 behind it were run again" in wrong
+    assert "tasks of stage 4 and stage 5 after it were run again" in wrong
     assert verdict(written_again, retried(READS, 2, *READERS)).wrong == ()
     assert verdict(retried(WRITES, 2, *MAPS), read_again).wrong == ()
 

@@ -39,7 +39,7 @@ STRATEGY = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(9))
 
 
 def stage(columns):
-    """A source's stage with an assigner and an edge with times behind it."""
+    """A source's stage with an assigner and an edge with times after it."""
     edge = OutputSpec(0, OutputKind.EDGE, "on", RECORDS, target="next", timestamped=True, assigners=frozenset({"times"}))
     node = ChainNode(OperatorSpec("times", "times", OperatorKind.ASSIGN_TIMESTAMPS, STRATEGY), outputs=[edge])
     source = TaskSpec("source", "s", "c" * 32, 1, 16, [TaskInput(RECORDS, partitioned_by=columns)], chain=Chain([node]))
@@ -81,7 +81,7 @@ class Part(InputPartition):
 
 
 class Reader(DataSourceStreamReader):
-    """Four epochs of two partitions, the second of which is a hundred seconds behind the first."""
+    """Four epochs of two partitions, the second of which is a hundred seconds after the first."""
 
     def __init__(self):
         self.epoch = 0

@@ -99,7 +99,7 @@ def test_streams_of_a_union_share_one_way_in():
 
 
 def diamond():
-    """A source that is counted, and united with the counts in front of a second count."""
+    """A source that is counted, and united with the counts before a second count."""
     root = source(output_type=PAIRS)
     counted = process(keyed(root, selector=len), uid="first", output_type=PAIRS)
     printed(process(keyed(united(root, counted), selector=str), uid="second"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pystate.runtime.engines.micro_batch.spark.source_backlog import backlog_rows, rows_behind
+from pystate.runtime.engines.micro_batch.spark.source_backlog import backlog_rows, pending_rows
 
 KAFKA = {"endOffset": {"a": {"0": 10, "1": 5}}, "latestOffset": {"a": {"0": 15, "1": 5}}}
 FILES = {"endOffset": {"logOffset": 3}, "latestOffset": None}
@@ -26,8 +26,8 @@ FILES = {"endOffset": {"logOffset": 3}, "latestOffset": None}
         ([{"endOffset": "no JSON", "latestOffset": "{}"}], None),
     ],
 )
-def test_rows_behind(sources, rows):
-    assert rows_behind(sources) == rows
+def test_pending_rows(sources, rows):
+    assert pending_rows(sources) == rows
 
 
 def test_a_query_that_can_not_be_asked():

@@ -176,7 +176,7 @@ def test_a_source_that_keeps_no_place_begins_anew_though_the_files_know_it(direc
     assert logs == in_folder(0, FILES_LOG)
 
 
-def test_a_source_that_is_gone_is_named_and_left_behind_only_on_request(directory):
+def test_a_source_that_is_gone_is_named_and_left_after_only_on_request(directory):
     with pytest.raises(RestoreError, match="no source 'files'") as refused:
         fitted(directory, [SparkSource("rate", 0, 0)])
     assert "--allowNonRestoredState" in str(refused.value)

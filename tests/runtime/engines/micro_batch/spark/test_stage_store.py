@@ -21,10 +21,10 @@ def as_in_a_job(spark):
     spark.conf.unset("spark.sql.adaptive.enabled")
 
 
-def run(spark, behind):
-    """Run a job with a shuffle between two stages; return the number of the stage behind it."""
+def run(spark, after):
+    """Run a job with a shuffle between two stages; return the number of the stage after it."""
     store = StageStore(spark.sparkContext)
-    frame = spark.range(0, ROWS, 1, 3).repartitionById(2, F.expr("cast(id % 2 AS INT)")).mapInArrow(behind, "id LONG")
+    frame = spark.range(0, ROWS, 1, 3).repartitionById(2, F.expr("cast(id % 2 AS INT)")).mapInArrow(after, "id LONG")
     before = set(stages(spark))
     frame.write.format("noop").mode("overwrite").save()
     store.catch_up(30)
@@ -41,12 +41,12 @@ def read_all(batches):
 
 
 def test_a_stage_that_ran_at_the_first_try_is_told_by_its_sums(spark):
-    store, behind = run(spark, read_all)
-    reads, writes = store.stage(behind), store.stage(behind - 1)
+    store, after = run(spark, read_all)
+    reads, writes = store.stage(after), store.stage(after - 1)
     assert (reads.is_clean, reads.partitions, reads.read, reads.tasks) == (True, 2, ROWS, ())
     assert (writes.is_clean, writes.partitions, writes.written) == (True, 3, ROWS)
-    assert len(store.ends(behind - 1)) == 3
-    assert 0 <= alignment_ms(store.ends(behind - 1), 0) < 600_000
+    assert len(store.ends(after - 1)) == 3
+    assert 0 <= alignment_ms(store.ends(after - 1), 0) < 600_000
 
 
 def test_the_attempts_of_a_task_that_failed_are_told_one_by_one(spark, tmp_path):
@@ -60,8 +60,8 @@ def test_the_attempts_of_a_task_that_failed_are_told_one_by_one(spark, tmp_path)
             raise ValueError(marker)
         yield from batches
 
-    store, behind = run(spark, fails_once)
-    facts = store.stage(behind)
+    store, after = run(spark, fails_once)
+    facts = store.stage(after)
     assert (facts.is_clean, facts.partitions) == (False, 2)
     with open(marker) as file:
         failed = int(file.read())
@@ -69,8 +69,8 @@ def test_the_attempts_of_a_task_that_failed_are_told_one_by_one(spark, tmp_path)
     assert outcomes.pop(failed) == (1, TaskOutcome.FAILED)
     assert sorted(outcomes.values()) == [(0, TaskOutcome.SUCCEEDED), (1, TaskOutcome.SUCCEEDED)]
     assert sum(task.read for task in facts.tasks if task.outcome is TaskOutcome.SUCCEEDED) == ROWS
-    assert store.outcome(behind, failed) is TaskOutcome.FAILED
-    assert store.outcome(behind, next(iter(outcomes))) is TaskOutcome.SUCCEEDED
+    assert store.outcome(after, failed) is TaskOutcome.FAILED
+    assert store.outcome(after, next(iter(outcomes))) is TaskOutcome.SUCCEEDED
 
 
 def test_what_spark_does_not_know_is_unknown(spark):

@@ -166,7 +166,7 @@ def test_what_a_function_counts_is_told_once():
 def test_accumulators_of_spark_that_a_function_holds_count_in_each_task():
     stage = shipped(Client(Accumulator(7, 0, AddingAccumulatorParam(0))))
     for words in (["a", "b", "c"], ["d"]):
-        _accumulatorRegistry.clear()  # as Spark's worker does in front of each task
+        _accumulatorRegistry.clear()  # as Spark's worker does before each task
         run(stage, 0, words)
         assert _accumulatorRegistry[7]._value == len(words)
     _accumulatorRegistry.clear()

@@ -42,11 +42,11 @@ class _Bounds(ProcessWindowFunction):
         yield f"window {context.window().start} {len(list(elements))}"
 
 
-def one_falls_silent(*, behind_a_shuffle):
+def one_falls_silent(*, after_a_shuffle):
     """Return the program: windows of a second over a source that goes on and one that doesn't, with idleness.
 
     Args:
-        behind_a_shuffle: Whether times are assigned there, in place of right behind the sources.
+        after_a_shuffle: Whether times are assigned there, in place of right after the sources.
     """
 
     def program(environment):
@@ -54,7 +54,7 @@ def one_falls_silent(*, behind_a_shuffle):
         timed = []
         for name in ("going on", "silent"):
             source = environment.add_source(Times(silent=name == "silent"), name, Types.LONG())
-            source = source.rebalance() if behind_a_shuffle else source
+            source = source.rebalance() if after_a_shuffle else source
             timed.append(source.assign_timestamps_and_watermarks(strategy.with_idleness(Duration.of_millis(300))))
         windows = timed[0].union(timed[1]).key_by(_one, Types.LONG()).window(TumblingEventTimeWindows.of(Time.seconds(1)))
         windows.process(_Bounds(), Types.STRING()).print()

@@ -85,7 +85,7 @@ class InOrder(KeyedProcessFunction):
         key, count = value
         last = dict(self.last.value() or {})
         if last.get(key, 0) + 1 != count:
-            message = f"{count} of {key} behind {last.get(key, 0)}"
+            message = f"{count} of {key} after {last.get(key, 0)}"
             raise AssertionError(message)
         last[key] = count
         self.last.update(last)
@@ -148,7 +148,7 @@ class PacedNumbers(DataGeneratorSource):
 
 
 def counts(count=4000, per_second=1500, mark=None, slow=0.0, slow_until=None, gate=None):
-    """Return the program: numbers, counted by key, and looked at by group of keys behind another shuffle.
+    """Return the program: numbers, counted by key, and looked at by group of keys after another shuffle.
 
     Args:
         count: How many numbers.
@@ -309,6 +309,6 @@ class Alarm(KeyedProcessFunction):
 
 
 def alarms(environment):
-    """Timers of event time behind a collection."""
+    """Timers of event time after a collection."""
     numbers = environment.from_collection([1, 2, 3], Types.LONG()).uid("numbers")
     numbers.key_by(_same, Types.LONG()).process(Alarm(), Types.STRING()).uid("alarms").print()

@@ -39,7 +39,7 @@ def counted_over_a_failure(tmp_path, capsys, mode):
 EACH_ONCE = Counter(number % KEYS for number in range(COUNT))
 
 
-def test_records_behind_an_early_barrier_count_twice_behind_a_failure(tmp_path, capsys):
+def test_records_after_an_early_barrier_count_twice_after_a_failure(tmp_path, capsys):
     counted = counted_over_a_failure(tmp_path, capsys, "AT_LEAST_ONCE")
     assert all(counted[key] >= count for key, count in EACH_ONCE.items()), "a record was lost"
     assert counted.total() > EACH_ONCE.total()

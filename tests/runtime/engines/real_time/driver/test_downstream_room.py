@@ -1,4 +1,4 @@
-"""Which tasks are told that there is room in front of the next ones."""
+"""Which tasks are told that there is room before the next ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_nobody_is_asked_when_all_have_been_told_and_before_the_next_barrier():
     assert [checkpoint_id for checkpoint_id, _ in slots.told] == [7, 8]
 
 
-def test_nobody_waits_behind_barriers_that_overtake_nothing():
+def test_nobody_waits_after_barriers_that_overtake_nothing():
     one, slots = room()
     one.barrier_sent(barrier(7, savepoint=True))
     one.look()
@@ -83,7 +83,7 @@ def test_nobody_waits_behind_barriers_that_overtake_nothing():
     assert slots.asked == others.asked == 0
 
 
-def test_behind_a_timeout_subtasks_wait_from_when_barriers_overtake():
+def test_after_a_timeout_subtasks_wait_from_when_barriers_overtake():
     now = [0]
     one, slots = room(lambda: now[0], **{"execution.checkpointing.aligned-checkpoint-timeout": "1 s"})
     slots.has_room = [set(), set()]

@@ -56,15 +56,15 @@ def test_a_drained_job_ends_with_its_savepoint_however_long_that_takes_to_write(
         if has_ended:
             seen.append(engine)
 
-    def behind_the_last_record(location, data):
+    def after_the_last_record(location, data):
         wait_until(lambda: len(seen) > 1)  # the attempt goes on after a look at subtasks that have all ended
         write(location, data)
 
     monkeypatch.setattr(RealTimeEngine, "look", looks)
-    monkeypatch.setattr(SnapshotLocation, "write_metadata", behind_the_last_record)
+    monkeypatch.setattr(SnapshotLocation, "write_metadata", after_the_last_record)
     one = job("c", counts(1_000_000, 1000), **{"execution.checkpointing.interval": interval})
     wait_until(lambda: one.status.state is JobStatus.RUNNING)
     path = one.savepoint(stop=True, drain=True)
     assert one.end() is JobStatus.FINISHED
     assert resolve_snapshot(path).read_metadata()
-    assert one.coordinator.statistics()["counts"]["completed"] == 1, "no other one behind the end of event time"
+    assert one.coordinator.statistics()["counts"]["completed"] == 1, "no other one after the end of event time"

@@ -37,14 +37,14 @@ def await_print(job, capsys, is_there):
     assert job.error is None
 
 
-@pytest.mark.parametrize("behind_a_shuffle", [False, True])
-def test_windows_fire_beside_a_source_that_has_fallen_silent(tmp_path, capsys, behind_a_shuffle):
-    with silent_job(tmp_path, one_falls_silent(behind_a_shuffle=behind_a_shuffle)) as job:
+@pytest.mark.parametrize("after_a_shuffle", [False, True])
+def test_windows_fire_beside_a_source_that_has_fallen_silent(tmp_path, capsys, after_a_shuffle):
+    with silent_job(tmp_path, one_falls_silent(after_a_shuffle=after_a_shuffle)) as job:
         await_print(job, capsys, lambda text: "window 10000 2" in text)
 
 
-def test_all_of_a_burst_behind_a_silence_comes_out_with_nothing_behind_it(tmp_path, capsys):
-    """A batch is processed in slices, and what came out of the first is handed on in front of the others."""
+def test_all_of_a_burst_after_a_silence_comes_out_with_nothing_behind_it(tmp_path, capsys):
+    """A batch is processed in slices, and what came out of the first is handed on before the others."""
     folder = tmp_path / "in"
     folder.mkdir()
     with silent_job(tmp_path, slow_lines(str(folder), 0, 50)) as job:

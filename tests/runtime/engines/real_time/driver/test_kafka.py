@@ -131,7 +131,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_for_good_befor
     assert counts_of(kafka, out) == expected(1, 10)
 
 
-def test_what_a_transaction_holds_is_seen_once_it_is_committed_and_the_end_behind_it_is_reached(kafka, job, capsys):
+def test_what_a_transaction_holds_is_seen_once_it_is_committed_and_the_end_after_it_is_reached(kafka, job, capsys):
     from confluent_kafka import Producer
 
     topic = kafka.new_topic(1)
@@ -185,7 +185,7 @@ def test_an_idle_partition_holds_nobody_up_once_its_time_is_over(kafka, job, cap
     topic, fired = kafka.new_topic(2, retention_ms="-1"), Fired(capsys)
     for partition, time in ((0, 1000), (0, 90_000), (1, 2000)):
         kafka.send(topic, [(None, "a")], partition, timestamp=time)
-    # a partition whose first element takes as long as that would be idle in front of it, too
+    # a partition whose first element takes as long as that would be idle before it, too
     strategy = WatermarkStrategy.for_monotonous_timestamps().with_idleness(Duration.of_seconds(8))
     job(firing(builder(kafka.address).set_topics(topic).build(), strategy), parallelism=1)
     wait_until(lambda: 1000 in fired.look())

@@ -35,13 +35,13 @@ def check_counts(text, total):
     assert pairs == {(key, count) for key, most in expected.items() for count in range(1, most + 1)}
 
 
-def test_elements_go_through_two_shuffles_in_order_and_the_job_ends_behind_them(job, capsys):
+def test_elements_go_through_two_shuffles_in_order_and_the_job_ends_at_them(job, capsys):
     one = job("a", counts(3000, 100_000))
     assert one.end() is JobStatus.FINISHED
     text = capsys.readouterr().out
     check_counts(text, 3000)
     assert len(printed_pairs(text)) == 3000
-    assert one.completed() >= 1, "the last one, behind all elements"
+    assert one.completed() >= 1, "the last one, after all elements"
 
 
 def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):
@@ -87,7 +87,7 @@ def test_a_record_that_is_too_large_to_be_kept_is_told(job):
     assert [line.endswith("which is more than pystate.debug.failing-record-size.") for line in said] == [True]
 
 
-def test_a_job_that_is_given_up_in_front_of_its_last_restart_says_why(job):
+def test_a_job_that_is_given_up_before_its_last_restart_says_why(job):
     options = {"restart-strategy.fixed-delay.attempts": "100", "pipeline.auto-generate-uids": "true"}
     one = job("a", always_fails, **options)
     reason = "3 times with ValueError|twice in the same way before it ran"  # it may fail before all others say that they run
@@ -124,7 +124,7 @@ def test_a_frame_that_goes_astray_fails_the_attempt_and_is_made_good(job, tmp_pa
     check_counts(capsys.readouterr().out, 4000)
 
 
-def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_behind_it(job, tmp_path, capsys):
+def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_after_it(job, tmp_path, capsys):
     gate = str(tmp_path / "never")
     first = job("a", counts(9000, gate=gate))
     first.await_checkpoints()
@@ -140,7 +140,7 @@ def test_a_savepoint_is_resumed_at_other_parallelisms_and_nothing_comes_behind_i
     assert len(pairs) == len(set(pairs)) == 9000
 
 
-def test_a_job_goes_on_behind_a_savepoint_of_a_stop_that_failed(job, tmp_path, capsys, monkeypatch):
+def test_a_job_goes_on_after_a_savepoint_of_a_stop_that_failed(job, tmp_path, capsys, monkeypatch):
     gate = tmp_path / "gate"
     one = job("a", counts(6000, gate=str(gate)), **{"execution.checkpointing.tolerable-failed-checkpoints": "1000"})
     one.await_checkpoints()

@@ -75,7 +75,7 @@ def test_a_barrier_goes_to_the_sources_at_once_and_no_epoch_is_known(one):
     assert (completed.metadata.epoch, completed.metadata.source_position) == (-1, None)
 
 
-def test_a_checkpoint_is_complete_when_what_came_in_front_of_it_has_been_handed_over(one):
+def test_a_checkpoint_is_complete_when_what_came_before_it_has_been_handed_over(one):
     one.handed_over = False
     future = one.coordinator.trigger_savepoint(None, hold=False)
     wait_until(lambda: one.slots.triggered() == [1])
@@ -97,7 +97,7 @@ def test_slots_that_refuse_fail_the_checkpoint_and_the_next_one_goes(one):
     assert future.result(LONGEST_S).checkpoint_id == 2
 
 
-def test_no_barrier_comes_behind_a_savepoints_that_would_end_its_alignment(tmp_path):
+def test_no_barrier_comes_after_a_savepoints_that_would_end_its_alignment(tmp_path):
     often = {"execution.checkpointing.interval": "10 ms", "execution.checkpointing.max-concurrent-checkpoints": "3"}
     one = Bench(tmp_path, often)
     wait_until(lambda: len(one.slots.triggered()) == 3)  # as many as may be under way
@@ -118,7 +118,7 @@ def test_no_barrier_comes_behind_a_savepoints_that_would_end_its_alignment(tmp_p
     one.coordinator.attempt_over()
 
 
-def test_sources_go_on_behind_a_savepoint_of_a_stop_that_fails_and_only_then(one):
+def test_sources_go_on_after_a_savepoint_of_a_stop_that_fails_and_only_then(one):
     future = one.coordinator.trigger_savepoint(None, hold=True)
     wait_until(lambda: one.slots.triggered() == [1])
     one.barriers.release_if_failed()
@@ -132,7 +132,7 @@ def test_sources_go_on_behind_a_savepoint_of_a_stop_that_fails_and_only_then(one
     assert [op for op, _ in one.slots.calls] == ["trigger_checkpoint", "resume"]
 
 
-def test_no_barrier_comes_behind_the_savepoint_of_a_stop_neither_under_way_nor_complete(tmp_path):
+def test_no_barrier_comes_after_the_savepoint_of_a_stop_neither_under_way_nor_complete(tmp_path):
     often = {"execution.checkpointing.interval": "10 ms", "execution.checkpointing.max-concurrent-checkpoints": "3"}
     one = Bench(tmp_path, often)
     wait_until(lambda: len(one.slots.triggered()) == 3)
@@ -149,7 +149,7 @@ def test_no_barrier_comes_behind_the_savepoint_of_a_stop_neither_under_way_nor_c
     one.coordinator.attempt_over()
 
 
-def test_barriers_come_again_behind_the_savepoint_of_a_stop_that_has_failed(tmp_path):
+def test_barriers_come_again_after_the_savepoint_of_a_stop_that_has_failed(tmp_path):
     one = Bench(tmp_path, {"execution.checkpointing.interval": "10 ms"})
     wait_until(lambda: one.slots.triggered() == [1])
     savepoint = one.coordinator.trigger_savepoint(None, hold=True)
@@ -159,12 +159,12 @@ def test_barriers_come_again_behind_the_savepoint_of_a_stop_that_has_failed(tmp_
     with pytest.raises(CheckpointFailedError):
         savepoint.result(LONGEST_S)
     wait_until(lambda: one.slots.triggered() == [1, 2, 3])
-    one.barriers.release_if_failed()  # also behind a newer barrier
+    one.barriers.release_if_failed()  # also after a newer barrier
     assert [call for call in one.slots.calls if call[0] == "resume"] == [("resume", {"checkpoint_id": 2})]
     one.coordinator.attempt_over()
 
 
-def test_who_waits_behind_a_failed_savepoint_is_not_let_go_before_he_has_been_told_to_wait(one):
+def test_who_waits_after_a_failed_savepoint_is_not_let_go_before_he_has_been_told_to_wait(one):
     one.slots.go_on.clear()
     savepoint = one.coordinator.trigger_savepoint(None, hold=True)
     wait_until(lambda: one.barriers._placing is not None)
@@ -179,7 +179,7 @@ def test_who_waits_behind_a_failed_savepoint_is_not_let_go_before_he_has_been_to
     assert one.slots.calls[1] == ("resume", {"checkpoint_id": 1})
 
 
-def test_behind_the_end_of_event_time_comes_one_barrier_and_no_other(one):
+def test_after_the_end_of_event_time_comes_one_barrier_and_no_other(one):
     request = CheckpointRequest(
         CheckpointType.SAVEPOINT, location=one.coordinator._storage.savepoint_location(None), hold=True
     )

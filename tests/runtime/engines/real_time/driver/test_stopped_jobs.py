@@ -1,4 +1,4 @@
-"""Behind the savepoint of a stop nothing comes out that a start from it would give once more."""
+"""After the savepoint of a stop nothing comes out that a start from it would give once more."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def job(tmp_path):
 
 
 @pytest.mark.parametrize("interval", ["30 ms", None])
-def test_nothing_comes_out_behind_the_savepoint_of_a_stop(job, tmp_path, monkeypatch, interval):
+def test_nothing_comes_out_after_the_savepoint_of_a_stop(job, tmp_path, monkeypatch, interval):
     write = SnapshotLocation.write_metadata
 
     def slowly(location, data):
@@ -59,7 +59,7 @@ def test_nothing_comes_out_behind_the_savepoint_of_a_stop(job, tmp_path, monkeyp
         assert min(numbers) in (0, 1, COUNT // 2)
 
 
-def test_a_job_goes_on_behind_the_savepoint_of_a_stop_that_has_failed(job, tmp_path, monkeypatch):
+def test_a_job_goes_on_after_the_savepoint_of_a_stop_that_has_failed(job, tmp_path, monkeypatch):
     write, folder = SnapshotLocation.write_metadata, tmp_path / "out"
 
     def refuse(location, data):

@@ -109,7 +109,7 @@ def test_what_is_held_back_while_the_barrier_of_another_channel_is_on_its_way_is
     assert (told["checkpoint_type"], told["persisted_data"]) == ("CHECKPOINT", 0)
 
 
-def test_records_in_flight_are_in_the_checkpoint_and_come_once_behind_a_killed_slot(job, tmp_path, gate, capsys):
+def test_records_in_flight_are_in_the_checkpoint_and_come_once_after_a_killed_slot(job, tmp_path, gate, capsys):
     one = job("a", slow_counts(gate))
     await_data_in_flight(tmp_path, one)
     one.kill_slot(1)
@@ -186,7 +186,7 @@ def test_barriers_wait_for_the_aligned_checkpoint_timeout(job, tmp_path, gate, c
     check_counts(capsys.readouterr().out, 6000)
 
 
-def test_barriers_overtake_behind_the_aligned_checkpoint_timeout(job, tmp_path, gate, capsys):
+def test_barriers_overtake_after_the_aligned_checkpoint_timeout(job, tmp_path, gate, capsys):
     one = job("a", slow_counts(gate), **{"execution.checkpointing.aligned-checkpoint-timeout": "50 ms"})
     await_data_in_flight(tmp_path, one)
     one.kill_slot(0)

@@ -61,7 +61,7 @@ def test_watermarks_go_out_every_interval_and_the_subtask_is_awake_for_what_wait
     assert due.next() == NOW_MS + 201
 
 
-def test_behind_a_pause_they_go_out_at_once(clock):
+def test_after_a_pause_they_go_out_at_once(clock):
     due = made(Chain(["times"]), "50 ms")
     assert not due.on_periodic_emit()
     clock[0] += 60.0

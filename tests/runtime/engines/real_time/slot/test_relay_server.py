@@ -53,7 +53,7 @@ def test_a_slot_that_ends_cuts_its_relay_off_though_its_process_lives_on(served)
     assert lost == []
 
 
-def test_a_relay_that_is_gone_fails_its_subtask_and_may_be_closed_behind_that(served):
+def test_a_relay_that_is_gone_fails_its_subtask_and_may_be_closed_after_that(served):
     port, lost, come = served
     come().close()
     (error,) = wait_until(lambda: list(lost))
@@ -148,7 +148,7 @@ def test_a_connection_that_is_closed_while_a_frame_goes_is_gone_as_any(served):
     connection = come()
     wait_until(lambda: port._listens)
     theirs = port._connection
-    theirs._check_closed = theirs._check_writable = theirs.close  # the other thread closes it behind what is looked at first
+    theirs._check_closed = theirs._check_writable = theirs.close  # the other thread closes it after what is looked at first
     with pytest.raises(ControlError, match="is gone while records may be under way"):
         port.send(b"frame")
     connection.close()

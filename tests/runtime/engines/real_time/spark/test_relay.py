@@ -76,7 +76,7 @@ def next_rows(rows, count):
     return [(one.column(0)[0].as_py(), one.column(1)[0].as_py()) for one in found]
 
 
-def test_what_the_slot_sends_goes_to_its_partition_with_an_empty_row_behind_the_burst(bench):
+def test_what_the_slot_sends_goes_to_its_partition_with_an_empty_row_after_the_burst(bench):
     slot, _, rows = bench
     slot.connection.send_bytes(frame(2, 1))
     assert next_rows(rows, 2) == [(1, frame(2, 1)), (1, b"")]

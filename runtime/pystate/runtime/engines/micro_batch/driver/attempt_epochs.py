@@ -284,7 +284,7 @@ class AttemptEpochs:
             measure: Called with a task's uid, its stage and the trigger time, ms since 1970; returns ms, or None if unknown.
         """
         with self._lock:
-            riding = self._barriers.behind(epoch)
+            riding = self._barriers.after(epoch)
             if not riding:
                 return
             self._barriers.check_live()

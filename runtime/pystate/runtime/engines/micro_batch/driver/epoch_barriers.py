@@ -249,7 +249,7 @@ class EpochBarriers:
             rider.hand_out(self._clock())
         return None if rider is None or rider.epoch != epoch else self._pending.barrier(rider)
 
-    def behind(self, epoch: int) -> list[PendingCheckpoint]:
+    def after(self, epoch: int) -> list[PendingCheckpoint]:
         """Return the pending checkpoints that are taken at the end of that epoch.
 
         Empty if the attempt is over: checkpoints pending then belong to another attempt, whose epochs may have the same
@@ -262,13 +262,13 @@ class EpochBarriers:
     def capture(self, epoch: int, batch: int) -> None:
         """Capture the source offsets in the checkpoints of an epoch. Reads files, so it doesn't hold the lock."""
         with self._lock:
-            riding = self.behind(epoch)  # no other is added: the barrier of this epoch is decided
+            riding = self.after(epoch)  # no other is added: the barrier of this epoch is decided
         for checkpoint in riding:
-            checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))
+            checkpoint.capture(lambda: SparkSourceCut.after(self._spark, batch))
 
     def epoch_finished(self, epoch: int) -> None:
         """Record that an epoch has ended: its barrier has its place, and another barrier can be placed."""
-        for checkpoint in self.behind(epoch):
+        for checkpoint in self.after(epoch):
             if self._rider is checkpoint:
                 self._rider = None
             self._pending.resume_timeout(checkpoint)
@@ -280,7 +280,7 @@ class EpochBarriers:
 
     def _ask_slots(self, checkpoint: PendingCheckpoint, barrier: CheckpointBarrier, batch: int) -> None:
         failure: tuple[CheckpointFailureReason, PystateError] | None = None
-        checkpoint.capture(lambda: SparkSourceCut.behind(self._spark, batch))  # no epoch begins meanwhile
+        checkpoint.capture(lambda: SparkSourceCut.after(self._spark, batch))  # no epoch begins meanwhile
         try:
             self._slots.snapshot(barrier)
         except PystateError as declined:

@@ -139,7 +139,7 @@ class MicroBatchEngine:
         return MicroBatchSlotEngineFactory(self._restored.epoch)
 
     def prepare(self) -> None:
-        """Rehearse the first epoch after a snapshot: who resumes a job may ask for the next one at once."""
+        """Rehearse the first epoch after a snapshot: a user who resumes a job may ask for the next one at once."""
         if self._rehearses:
             self._rehearsal.start()
 

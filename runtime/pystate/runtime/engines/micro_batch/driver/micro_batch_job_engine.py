@@ -221,7 +221,7 @@ class MicroBatchJobEngine:
         lossy = [source.step for source in plan.sources if source.step.not_replayable is not None]
         if snapshot is None and self._job.status.attempt == 0:
             return
-        since = "before" if snapshot is None else f"behind snapshot {snapshot.metadata.checkpoint_id}"
+        since = "before" if snapshot is None else f"after snapshot {snapshot.metadata.checkpoint_id}"
         for step in lossy:
             self._job.say(f"The source {step.name!r} goes on with what comes: what it gave {since} is not read again.")
 

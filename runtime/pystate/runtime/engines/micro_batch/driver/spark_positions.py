@@ -7,7 +7,7 @@ from typing import Any
 from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.errors import RestoreError
 from pystate.connectors.operators.source_operator import SourceOperator
-from pystate.connectors.read_by_spark import GoesOnBehindSpark
+from pystate.connectors.read_by_spark import GoesOnAfterSpark
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import (
     NO_OFFSET,
@@ -20,7 +20,7 @@ from pystate.runtime.plan.chain import function_object
 from pystate.runtime.plan.job_plan import JobPlan
 
 
-def go_on_behind_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_restored: bool) -> None:
+def go_on_after_spark(plan: JobPlan, snapshot: Snapshot | None, *, allow_non_restored: bool) -> None:
     """Set the start positions of sources before an attempt is deployed, for a job without Spark sources.
 
     Args:
@@ -64,7 +64,7 @@ def take_over_from_spark(plan: JobPlan, snapshot: Snapshot | None) -> set[str]:
         RestoreError: A source can't continue there.
         CorruptSnapshotError: The snapshot is damaged.
     """
-    sources = {uid: source for uid, source in own_sources(plan).items() if isinstance(source, GoesOnBehindSpark)}
+    sources = {uid: source for uid, source in own_sources(plan).items() if isinstance(source, GoesOnAfterSpark)}
     for source in sources.values():
         source.begin_anew()
     taken = set()
@@ -74,7 +74,7 @@ def take_over_from_spark(plan: JobPlan, snapshot: Snapshot | None) -> set[str]:
         taken.add(uid)
         offset, log = positions[0]
         if offset != NO_OFFSET:
-            sources[uid].go_on_behind(offset, log)
+            sources[uid].go_on_after(offset, log)
     return taken
 
 

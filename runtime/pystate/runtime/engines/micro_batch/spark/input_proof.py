@@ -176,13 +176,13 @@ def _shuffle(
             return Verdict(wrong=(f"{ran}, and the DataFrame before key_by() is not deterministic",))
         # so does Spark if rows have moved between partitions, and subtasks that had read before keep their rows
         if again and any(len(runs) > 1 for runs in _successes(reading).values()):
-            both = f"{_name(writing)} and {_name(reading)} behind it"
+            both = f"{_name(writing)} and {_name(reading)} after it"
             return Verdict(wrong=(f"tasks of {both} were run again after they had succeeded",))
         written = sum(runs[0].written for runs in counts.values())
     if written == taken:
         return Verdict()
-    behind = f"the subtasks behind {_name(reading)} took {taken}"
-    return Verdict(wrong=(f"{_name(writing)} has written {written} rows, {behind}",))
+    after = f"the subtasks after {_name(reading)} took {taken}"
+    return Verdict(wrong=(f"{_name(writing)} has written {written} rows, {after}",))
 
 
 def _successes(facts: StageFacts) -> dict[int, list[TaskFacts]]:

@@ -116,7 +116,7 @@ class Level:
             if partition < task.parallelism:
                 return task, partition
             partition -= task.parallelism
-        message = f"there is no partition {partition} behind the last task"
+        message = f"there is no partition {partition} after the last task"
         raise ValueError(message)
 
     def index_of(self, edge: OutputSpec) -> int | None:

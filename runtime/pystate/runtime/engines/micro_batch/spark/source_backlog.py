@@ -21,10 +21,10 @@ def backlog_rows(query: StreamingQuery) -> int | None:
         sources = json.loads(progress.json())["sources"]
     except Exception:  # the JVM may be gone; the thread that watches the query detects it
         return None
-    return rows_behind(sources)
+    return pending_rows(sources)
 
 
-def rows_behind(sources: list[dict[str, Any]]) -> int | None:
+def pending_rows(sources: list[dict[str, Any]]) -> int | None:
     """Return how many rows all sources of a progress report lag; None if one doesn't report it."""
     total = 0
     for source in sources:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OUR_QUERIES = "pystate-"
 """The prefix of the names of pystate's own queries."""
 
-_PROCESS = "keep that state in a KeyedProcessFunction behind key_by(), where checkpoints and savepoints hold it"
+_PROCESS = "keep that state in a KeyedProcessFunction after key_by(), where checkpoints and savepoints hold it"
 _STATEFUL = {
     "Aggregate": ("groupBy().agg()", _PROCESS),
     "Deduplicate": ("dropDuplicates() or distinct()", _PROCESS),

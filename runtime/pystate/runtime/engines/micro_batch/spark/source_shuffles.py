@@ -47,7 +47,7 @@ def source_shuffle_notices(name: str, frame: DataFrame) -> list[str]:
         return []
     return [
         f"The DataFrame of the source {name!r} may shuffle ({', '.join(others)}): rows that its shuffles lose below Spark "
-        "without an error, by emptied files, are not noticed, as in any Spark job. Behind it each row is proven to arrive."
+        "without an error, by emptied files, are not noticed, as in any Spark job. After it each row is proven to arrive."
     ]
 
 

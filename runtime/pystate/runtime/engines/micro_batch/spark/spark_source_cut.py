@@ -29,7 +29,7 @@ class SparkSourceCut:
         self._directory = directory
 
     @staticmethod
-    def behind(directory: SparkCheckpointDirectory, batch: int) -> SparkSourceCut:
+    def after(directory: SparkCheckpointDirectory, batch: int) -> SparkSourceCut:
         """Copy the logs before the next batch adds to them.
 
         Raises:

@@ -221,7 +221,7 @@ class RealTimeEngine:
         if self._events is not None:
             self._events.engine_failed(error, stack_trace)
 
-    def _collect(self, uid: str, subtask: int, tag: int, behind: int, batch: bytes) -> None:
+    def _collect(self, uid: str, subtask: int, tag: int, last_barrier: int, batch: bytes) -> None:
         del subtask
         if self._frames.knows(uid, tag):
             self._frames.put(uid, tag, batch)
@@ -229,4 +229,4 @@ class RealTimeEngine:
         sink = next(sink for sink in self._plan.sinks if (sink.task_uid, sink.tag) == (uid, tag))
         schema = self._plan.task(uid).output(tag).schema()
         assert self._collected is not None  # noqa: S101 - the job's engine makes it for such sinks
-        self._collected.deliver(sink, behind + 1, [pa.ipc.read_record_batch(pa.py_buffer(batch), schema)])
+        self._collected.deliver(sink, last_barrier + 1, [pa.ipc.read_record_batch(pa.py_buffer(batch), schema)])

@@ -19,7 +19,7 @@ from pystate.connectors.source import Source
 from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults
-from pystate.runtime.engines.micro_batch.driver.spark_positions import go_on_behind_spark, own_sources
+from pystate.runtime.engines.micro_batch.driver.spark_positions import go_on_after_spark, own_sources
 from pystate.runtime.engines.real_time.driver.real_time_engine import RealTimeEngine, StartRelays
 from pystate.runtime.engines.real_time.driver.real_time_metrics import RecordCounts
 from pystate.runtime.engines.real_time.spark.relay_query import RelayQuery
@@ -125,7 +125,7 @@ class RealTimeJobEngine:
         if self._collected is not None:
             self._collected.begin_attempt(-1 if snapshot is None else snapshot.metadata.checkpoint_id)
         allow = self._job.configuration.get(StateRecoveryOptions.SAVEPOINT_IGNORE_UNCLAIMED_STATE)
-        go_on_behind_spark(plan, snapshot, allow_non_restored=allow)
+        go_on_after_spark(plan, snapshot, allow_non_restored=allow)
         coordinator = self._job.coordinator
         interval_s = self._job.configuration.get(PystateOptions.EPOCH_INTERVAL) / 1000
         return RealTimeEngine(

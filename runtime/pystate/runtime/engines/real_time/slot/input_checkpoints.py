@@ -90,7 +90,7 @@ class InputCheckpoints:
     def _take(self, event: TakeCheckpoint, checkpoints: SubtaskCheckpointCoordinator, unconsumed: Frame | None) -> None:
         """Forward the barrier after all earlier output, and freeze the state."""
         barrier = event.barrier
-        if barrier.checkpoint_id <= self._output.behind:
+        if barrier.checkpoint_id <= self._output.last_barrier:
             return
         self._settle()
         self._output.barrier(barrier)
@@ -118,7 +118,7 @@ class InputCheckpoints:
         """Decline a checkpoint, and cancel its barrier downstream."""
         if self._unaligned is not None and self._unaligned.frozen.checkpoint_id == event.checkpoint_id:
             self._drop_unaligned()
-        if event.checkpoint_id > self._output.behind:
+        if event.checkpoint_id > self._output.last_barrier:
             self._output.cancel(event.checkpoint_id)
         if event.reason is CheckpointFailureReason.CHECKPOINT_DECLINED_SUBSUMED:
             message = f"The barrier of a newer checkpoint came before all of checkpoint {event.checkpoint_id}."

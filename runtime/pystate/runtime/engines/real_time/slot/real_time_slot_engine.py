@@ -59,10 +59,10 @@ class DriverRealTimeGateway(RealTimeGateway):
         """Have lines printed."""
         self._gateway.call("printed", lines=batch.column(LINE_FIELD).to_pylist())
 
-    def collected(self, uid: str, subtask: int, tag: int, behind: int, batch: pa.RecordBatch) -> None:
+    def collected(self, uid: str, subtask: int, tag: int, last_barrier: int, batch: pa.RecordBatch) -> None:
         """Send results for the program."""
         data = batch.serialize().to_pybytes()
-        self._gateway.call("collected", uid=uid, subtask=subtask, tag=tag, behind=behind, batch=data)
+        self._gateway.call("collected", uid=uid, subtask=subtask, tag=tag, last_barrier=last_barrier, batch=data)
 
     def ended(self, uid: str, subtask: int) -> None:
         """Report that all elements are processed."""

@@ -109,7 +109,7 @@ class RealTimeSubtask(Subtask):
     ) -> None:
         """Restore the state and open the functions; connect a source to the driver."""
         super().open(restored, checkpoint_id, checkpoint_timestamp)
-        self._output.behind = checkpoint_id or 0
+        self._output.last_barrier = checkpoint_id or 0
         self._changes.begin(checkpoint_id, checkpoint_timestamp)
         if self._gate is not None and restored and self.task.uid in restored:
             restore_in_flight(self._gate, restored[self.task.uid], self.task.uid)
@@ -332,7 +332,7 @@ class RealTimeSubtask(Subtask):
 
     def _checkpoint_source(self, barrier: CheckpointBarrier) -> None:
         """Send a barrier after all earlier output, and take the subtask's part of the checkpoint."""
-        if barrier.checkpoint_id > self._output.behind:
+        if barrier.checkpoint_id > self._output.last_barrier:
             self._settle()
             self._output.barrier(barrier)
             self.checkpoints.take(barrier, Alignment(0))

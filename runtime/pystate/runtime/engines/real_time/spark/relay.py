@@ -169,7 +169,7 @@ class Relay:
         except OSError as error:
             message = f"The slot of place {self._partition} of level {self._level} is gone."
             raise ControlError(message) from error
-        message = f"The shuffle in front of level {self._level} has ended, while records may be under way."
+        message = f"The shuffle before level {self._level} has ended, while records may be under way."
         raise ControlError(message)
 
 

@@ -94,7 +94,7 @@ class WindowTables(EpochBuffer):
         self._slide = slide
         self._restored: int | None = None  # after that time no window had state initially
         self._ends: set[int] = set()  # the ends of windows that have got state since
-        accumulators.stand_behind(self)
+        accumulators.use_buffer(self)
         timers.front = self
 
     def table(self, namespace: Hashable, end: int, due: int, last: int) -> WindowTable:

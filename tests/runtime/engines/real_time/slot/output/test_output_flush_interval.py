@@ -34,7 +34,7 @@ def hand_on(interval, clock, times, blocked_share, size=0):
         interval.handed_on(interval.blocked_ns, interval.sent_bytes)
 
 
-def test_it_grows_while_the_next_tasks_are_behind_and_shrinks_when_they_keep_up(clock):
+def test_it_grows_while_the_next_tasks_are_after_and_shrinks_when_they_keep_up(clock):
     interval = OutputFlushInterval()
     assert interval.seconds == LEAST_S
     hand_on(interval, clock, 20, 0.5)
@@ -83,7 +83,7 @@ def test_options_say_how_long_results_wait_at_least(clock, options, seconds):
     assert interval.is_over == (not math.isinf(seconds))
 
 
-def test_where_the_next_tasks_are_behind_results_wait_longer_than_was_said_and_no_shorter(clock):
+def test_where_the_next_tasks_are_after_results_wait_longer_than_was_said_and_no_shorter(clock):
     for least, most in ((0.0, MOST_S), (0.02, MOST_S), (2.0, 2.0)):
         interval = OutputFlushInterval(least)
         for _ in range(20):

@@ -16,12 +16,12 @@ def barrier(number: int, *, savepoint: bool = False) -> CheckpointBarrier:
     return CheckpointBarrier(number, "", 0, 0, savepoint=savepoint)
 
 
-def pause_of(*, behind: bool = True, **settings: Any) -> OutputPause:
-    interval: Any = SimpleNamespace(is_behind=behind)
+def pause_of(*, after: bool = True, **settings: Any) -> OutputPause:
+    interval: Any = SimpleNamespace(is_behind=after)
     return OutputPause(InputSettings(**{"unaligned": True, **settings}), interval, lambda: 0)
 
 
-def test_it_is_on_behind_a_barrier_until_that_or_a_newer_one_has_made_room():
+def test_it_is_on_after_a_barrier_until_that_or_a_newer_one_has_made_room():
     pause = pause_of()
     assert not pause.is_on
     pause.barrier_sent(barrier(3))
@@ -32,7 +32,7 @@ def test_it_is_on_behind_a_barrier_until_that_or_a_newer_one_has_made_room():
     assert not pause.is_on
 
 
-def test_it_does_not_begin_behind_a_barrier_for_which_it_has_ended_already():
+def test_it_does_not_begin_after_a_barrier_for_which_it_has_ended_already():
     pause = pause_of()
     pause.end(3)
     pause.barrier_sent(barrier(3))
@@ -44,7 +44,7 @@ def test_it_does_not_begin_behind_a_barrier_for_which_it_has_ended_already():
 @pytest.mark.parametrize(
     ("pause", "one"),
     [
-        (pause_of(behind=False), barrier(1)),
+        (pause_of(after=False), barrier(1)),
         (pause_of(unaligned=False), barrier(1)),
         (pause_of(at_least_once=True), barrier(1)),
         (pause_of(), barrier(1, savepoint=True)),

@@ -26,13 +26,13 @@ class OutputPause:
         self._settings = settings
         self._interval = interval
         self._clock = clock
-        self._behind: int | None = None
+        self._checkpoint: int | None = None
         self._over = -1  # the newest checkpoint whose pause is over, or that was cancelled
 
     @property
     def is_on(self) -> bool:
         """Whether the output is paused."""
-        return self._behind is not None
+        return self._checkpoint is not None
 
     def barrier_sent(self, barrier: CheckpointBarrier) -> None:
         """Begin the pause after a barrier that overtakes by now."""
@@ -43,10 +43,10 @@ class OutputPause:
     def begin(self, checkpoint_id: int) -> None:
         """Begin the pause for an overtaking checkpoint if the downstream tasks lag behind."""
         if checkpoint_id > self._over and self._interval.is_behind:
-            self._behind = checkpoint_id
+            self._checkpoint = checkpoint_id
 
     def end(self, checkpoint_id: int) -> None:
         """End the pause of that checkpoint and of older ones, and don't begin one for them again."""
         self._over = max(self._over, checkpoint_id)
-        if self._behind is not None and self._behind <= checkpoint_id:
-            self._behind = None
+        if self._checkpoint is not None and self._checkpoint <= checkpoint_id:
+            self._checkpoint = None

@@ -20,8 +20,8 @@ class RealTimeGateway(Protocol):
     def printed(self, uid: str, subtask: int, tag: int, batch: pa.RecordBatch) -> None:
         """Have lines printed."""
 
-    def collected(self, uid: str, subtask: int, tag: int, behind: int, batch: pa.RecordBatch) -> None:
-        """Send results for the program, produced after the barrier of checkpoint `behind`."""
+    def collected(self, uid: str, subtask: int, tag: int, last_barrier: int, batch: pa.RecordBatch) -> None:
+        """Send results for the program, produced after the barrier of checkpoint `last_barrier`."""
 
     def ended(self, uid: str, subtask: int) -> None:
         """Report that all elements are processed."""
@@ -41,12 +41,12 @@ class SubtaskOutput:
         pause: Notified of barriers.
 
     Attributes:
-        behind: The checkpoint whose barrier was sent last.
+        last_barrier: The checkpoint whose barrier was sent last.
         pause: Whether only barriers may be sent.
     """
 
     def __init__(self, uid: str, subtask: int, writer: RecordWriter, driver: RealTimeGateway, pause: OutputPause) -> None:
-        self.behind = 0
+        self.last_barrier = 0
         self.pause = pause
         self._uid = uid
         self._subtask = subtask
@@ -69,7 +69,7 @@ class SubtaskOutput:
         elif output.kind is OutputKind.PRINT:
             self._driver.printed(self._uid, self._subtask, output.tag, batch)
         else:
-            self._driver.collected(self._uid, self._subtask, output.tag, self.behind, batch)
+            self._driver.collected(self._uid, self._subtask, output.tag, self.last_barrier, batch)
 
     def write_watermarks(self, rows: Iterable[tuple[OutputSpec, pa.RecordBatch]]) -> None:
         """Send the watermarks that have changed."""
@@ -82,7 +82,7 @@ class SubtaskOutput:
     def barrier(self, barrier: CheckpointBarrier) -> None:
         """Send a barrier after all earlier output."""
         self._writer.broadcast_barrier(barrier)
-        self.behind = barrier.checkpoint_id
+        self.last_barrier = barrier.checkpoint_id
         self.pause.barrier_sent(barrier)
 
     def cancel(self, checkpoint_id: int) -> None:
