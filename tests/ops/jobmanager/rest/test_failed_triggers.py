@@ -4,9 +4,9 @@ import jsonschema_rs
 import pytest
 
 from pystate.common.errors import JobNotFoundError
-from pystate.ops.jobmanager.rest import checkpoint_routes as checkpoints
-from pystate.ops.jobmanager.rest import savepoint_routes as savepoints
 from pystate.ops.jobmanager.rest.failed_triggers import FailedTriggers
+from pystate.ops.jobmanager.rest.routes import checkpoint_routes as checkpoints
+from pystate.ops.jobmanager.rest.routes import savepoint_routes as savepoints
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 

@@ -18,17 +18,6 @@ from starlette.routing import BaseRoute, Route
 
 from pystate.common.errors import PystateError
 from pystate.common.text.plain_data import to_plain
-from pystate.ops.jobmanager.rest import checkpoint_routes as checkpoints
-from pystate.ops.jobmanager.rest import cluster_routes as cluster
-from pystate.ops.jobmanager.rest import job_manager_routes as job_manager
-from pystate.ops.jobmanager.rest import job_routes as jobs
-from pystate.ops.jobmanager.rest import metric_routes as metrics
-from pystate.ops.jobmanager.rest import pystate_jobs
-from pystate.ops.jobmanager.rest import query_routes as queryable_state
-from pystate.ops.jobmanager.rest import rescaling_routes as rescaling
-from pystate.ops.jobmanager.rest import resubmission_routes as resubmission
-from pystate.ops.jobmanager.rest import savepoint_routes as savepoints
-from pystate.ops.jobmanager.rest import snapshot_routes as snapshots
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.openapi import openapi_route
 from pystate.ops.jobmanager.rest.parameters import check_spelling
@@ -43,6 +32,17 @@ from pystate.ops.jobmanager.rest.rest_errors import (
     unauthorized,
 )
 from pystate.ops.jobmanager.rest.route import RestContext, RestRequest, RestRoute, values_of
+from pystate.ops.jobmanager.rest.routes import checkpoint_routes as checkpoints
+from pystate.ops.jobmanager.rest.routes import cluster_routes as cluster
+from pystate.ops.jobmanager.rest.routes import job_manager_routes as job_manager
+from pystate.ops.jobmanager.rest.routes import job_routes as jobs
+from pystate.ops.jobmanager.rest.routes import metric_routes as metrics
+from pystate.ops.jobmanager.rest.routes import pystate_jobs
+from pystate.ops.jobmanager.rest.routes import query_routes as queryable_state
+from pystate.ops.jobmanager.rest.routes import rescaling_routes as rescaling
+from pystate.ops.jobmanager.rest.routes import resubmission_routes as resubmission
+from pystate.ops.jobmanager.rest.routes import savepoint_routes as savepoints
+from pystate.ops.jobmanager.rest.routes import snapshot_routes as snapshots
 from pystate.ops.jobmanager.storage_threads import StorageThreads
 from pystate.ops.jobmanager.web.request_guard import read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity

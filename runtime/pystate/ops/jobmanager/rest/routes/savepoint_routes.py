@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pystate.ops.jobmanager.rest import status_answers as messages
-from pystate.ops.jobmanager.rest.operation_routes import operation, triggered
 from pystate.ops.jobmanager.rest.parameters import CHOSEN_TRIGGER_ID, FORMAT_TYPE, MESSAGE, TRIGGER_ID, directory, truth
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.ops.jobmanager.rest.routes.operation_routes import operation, triggered
 from pystate.runtime.rest.operation_messages import DisposalResult, SavepointResult, TriggerResponse
 
 _TARGET_DIRECTORY = directory("target-directory", "Where to write it; the job's savepoint folder where it's missing.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 from pystate.ops.jobmanager.rest.parameters import JOB_ID, TRIGGER_ID, Parameter, number
-from pystate.ops.jobmanager.rest.resubmission_routes import FORKED_FROM, MAX_PARALLELISM, WANTED, WITHOUT_STATE
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
+from pystate.ops.jobmanager.rest.routes.resubmission_routes import FORKED_FROM, MAX_PARALLELISM, WANTED, WITHOUT_STATE
 from pystate.ops.jobmanager.rest.status_answers import failure_cause
 from pystate.runtime.rest.operation_messages import (
     COMPLETED,

@@ -1,0 +1,1 @@
+"""The routes of REST, a module per subject, each with its handlers."""
