@@ -73,7 +73,7 @@ class Session:
         Raises:
             NoJobManagerError: There is none.
         """
-        from pystate.common.configuration.service_options import ClientOptions, RestOptions
+        from pystate.common.configuration.groups.service_options import ClientOptions, RestOptions
 
         configuration = self.configuration().configuration
         timeout = configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 
 MICRO_BATCH = ExecutionEngine.MICRO_BATCH.value
 REAL_TIME = ExecutionEngine.REAL_TIME.value

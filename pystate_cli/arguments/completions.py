@@ -138,7 +138,7 @@ def _client(context: typer.Context) -> RestClient:
     """Return a client of the job manager that the command would use, by the words so far and the settings."""
     from pystate.common.configuration.configuration import load_configuration
     from pystate.common.configuration.file_system_settings import initialize
-    from pystate.common.configuration.service_options import ClientOptions
+    from pystate.common.configuration.groups.service_options import ClientOptions
     from pystate.common.files.home import PystateHome
     from pystate_cli.client.job_manager import find_job_manager
 

@@ -43,7 +43,7 @@ def directories(session: Session, given: str | None, *, checkpoints: bool) -> li
 
 def configured_directories(configuration: Configuration, *, checkpoints: bool) -> list[str]:
     """Return the savepoint directory of the settings, and optionally the checkpoint directory."""
-    from pystate.common.configuration.checkpointing_options import CheckpointingOptions
+    from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 
     options = [CheckpointingOptions.SAVEPOINT_DIRECTORY]
     if checkpoints:

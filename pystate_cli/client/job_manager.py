@@ -243,12 +243,12 @@ def _properties(configuration: Configuration | None) -> list[str]:
 
 def _own_options() -> Iterator[ConfigOption[Any]]:
     from pystate.common.configuration.config_option import options_of
-    from pystate.common.configuration.job_manager_options import (
+    from pystate.common.configuration.groups.job_manager_options import (
         HeartbeatManagerOptions,
         HighAvailabilityOptions,
         JobManagerOptions,
     )
-    from pystate.common.configuration.security_options import SecurityOptions
+    from pystate.common.configuration.groups.security_options import SecurityOptions
 
     for group in (JobManagerOptions, HeartbeatManagerOptions, HighAvailabilityOptions, SecurityOptions):
         yield from options_of(group)
@@ -262,8 +262,8 @@ def options_not_in_force(client: RestClient, asked: Mapping[str, str]) -> list[s
         asked: The requested options and their values; those of jobs are ignored.
     """
     from pystate.common.configuration.configuration import Configuration
+    from pystate.common.configuration.groups.service_options import RestOptions
     from pystate.common.configuration.sensitive_keys import is_sensitive
-    from pystate.common.configuration.service_options import RestOptions
 
     own: list[ConfigOption[Any]] = [RestOptions.ADDRESS, RestOptions.PORT, *_own_options()]
     options = [option for option in own if option.key in asked and not is_sensitive(option.key)]
@@ -285,7 +285,7 @@ def _shared_storage(configuration: Configuration | None) -> HighAvailabilityStor
     """Return the storage for high availability; None without one, or before a job manager was started with it."""
     if configuration is None:
         return None
-    from pystate.common.configuration.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
+    from pystate.common.configuration.groups.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
 
     if configuration.get(HighAvailabilityOptions.HA_MODE) is HighAvailabilityMode.NONE:
         return None
@@ -393,7 +393,7 @@ def _url_prefix(configuration: Configuration | None) -> str:
     """Return the path below which a proxy serves the job manager; empty for none."""
     if configuration is None:
         return ""
-    from pystate.common.configuration.security_options import SecurityOptions
+    from pystate.common.configuration.groups.security_options import SecurityOptions
 
     return configuration.get(SecurityOptions.REST_URL_PREFIX)
 

@@ -46,8 +46,8 @@ def start(
 ) -> None:
     """Start the job manager where none runs, and print its address."""
     from pystate.common.configuration.configuration import parse_dynamic_properties
-    from pystate.common.configuration.security_options import SecurityOptions, unauthenticated_warning
-    from pystate.common.configuration.service_options import RestOptions
+    from pystate.common.configuration.groups.security_options import SecurityOptions, unauthenticated_warning
+    from pystate.common.configuration.groups.service_options import RestOptions
 
     session = Session.of(context)
     asked = parse_dynamic_properties(properties or [])
@@ -218,6 +218,6 @@ def _cancel(session: Session, client: RestClient, jobs: list[str]) -> None:
 
 
 def _timeout(configuration: Configuration) -> float:
-    from pystate.common.configuration.service_options import ClientOptions
+    from pystate.common.configuration.groups.service_options import ClientOptions
 
     return configuration.get(ClientOptions.CLIENT_TIMEOUT) / 1000

@@ -143,7 +143,7 @@ def _run(
     keep: bool,
     screen: bool,
 ) -> None:
-    from pystate.common.configuration.execution_options import CoreOptions
+    from pystate.common.configuration.groups.execution_options import CoreOptions
     from pystate.runtime.spark.workers.python_files import python_files
     from pystate_cli.console.watching import Keyboard
     from pystate_cli.dev.code_versions import CodeVersions
@@ -197,7 +197,7 @@ def _left_job(
     session: Session, program: GivenProgram, folder: DevFolder, client: RestClient, job_manager: str | None
 ) -> LeftJob | None:
     """Return the job that this session goes on with: one that a killed session has left; name others that go on."""
-    from pystate.common.configuration.service_options import ClientOptions
+    from pystate.common.configuration.groups.service_options import ClientOptions
     from pystate_cli.client.job_manager import find_job_manager
     from pystate_cli.dev.left_jobs import left_jobs
 
@@ -225,11 +225,11 @@ def _left_job(
 
 def _be_quick_and_forgetful(configuration: Configuration, folder: DevFolder) -> None:
     """Set what suits a job under development, unless -D says otherwise: it shows its first failure, and keeps its state."""
-    from pystate.common.configuration.checkpointing_options import CheckpointingOptions
     from pystate.common.configuration.configuration import Origin, OriginKind
-    from pystate.common.configuration.deployment_options import ExecutionTarget
     from pystate.common.configuration.execution_target import execution_target
-    from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions
+    from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+    from pystate.common.configuration.groups.deployment_options import ExecutionTarget
+    from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions
 
     wanted = {
         CheckpointingOptions.EXTERNALIZED_CHECKPOINT_RETENTION.key: "RETAIN_ON_CANCELLATION",
@@ -250,7 +250,7 @@ def _job_manager(
 
     One that was started for this session, or for one that was killed, ends with it unless it has other jobs.
     """
-    from pystate.common.configuration.service_options import ClientOptions, RestOptions
+    from pystate.common.configuration.groups.service_options import ClientOptions, RestOptions
     from pystate.common.files.job_manager_entry import read_job_manager
     from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager, own_job_manager, stop_job_manager
     from pystate_cli.client.rest_client import NoJobManagerError

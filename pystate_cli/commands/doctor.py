@@ -104,7 +104,7 @@ def _findings(
         stored = list(storage.check_storage(configuration))
     yield from stored
     yield from service.check_job_manager(session.home, configuration, address)
-    from pystate.common.configuration.job_manager_options import JobManagerOptions
+    from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
 
     limit = configuration.get(JobManagerOptions.MIN_FREE_DISK)
     yield from machine.check_disks(session.home, storage.local_places(configuration), limit)

@@ -100,9 +100,9 @@ def run(
     Attached, the output is what the job prints. Ctrl-C lets go of the job, which goes on; a second one within 3 seconds
     cancels it.
     """
-    from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
     from pystate.common.configuration.execution_target import execution_target
-    from pystate.common.configuration.service_options import ClientOptions, RestOptions
+    from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+    from pystate.common.configuration.groups.service_options import ClientOptions, RestOptions
 
     session = Session.of(context)
     if job_name is not None and not job_name.strip():

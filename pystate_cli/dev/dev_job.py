@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pystate.common.configuration.deployment_options import PythonOptions
+from pystate.common.configuration.groups.deployment_options import PythonOptions
 from pystate.common.errors import JobExecutionError, PystateError
 from pystate.common.job_status import JobStatus
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystate.common.configuration.deployment_options import PythonOptions
+from pystate.common.configuration.groups.deployment_options import PythonOptions
 from pystate.common.errors import PystateError
 from pystate.runtime.job_folder.held_folders import remove_folder
 from pystate.runtime.rest.job_messages import MultipleJobsDetails

@@ -136,7 +136,7 @@ def check_spark(*, start: bool) -> Finding:
 
 def required_cores(configuration: Configuration) -> RequiredCores:
     """Return the cores that a job with one task after its source needs."""
-    from pystate.common.configuration.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions
+    from pystate.common.configuration.groups.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions
     from pystate.runtime.spark.applications.required_cores import micro_batch_cores, real_time_cores
 
     parallelism = int(configuration.get(CoreOptions.DEFAULT_PARALLELISM))
@@ -147,8 +147,8 @@ def required_cores(configuration: Configuration) -> RequiredCores:
 
 def check_cores(configuration: Configuration) -> Finding:
     """Compare Spark's cores with those that the parallelism needs."""
-    from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
-    from pystate.common.configuration.pystate_options import SparkOptions
+    from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
+    from pystate.common.configuration.groups.pystate_options import SparkOptions
 
     required = required_cores(configuration)
     parallelism, needed = required.parallelism, required.cores
@@ -176,9 +176,9 @@ def check_cores(configuration: Configuration) -> Finding:
 
 def check_authentication(configuration: Configuration) -> Iterator[Finding]:
     """Check the authentication of Spark's connections; nothing is reported for a local master with default settings."""
-    from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
     from pystate.common.configuration.execution_target import local_threads
-    from pystate.common.configuration.pystate_options import SparkOptions
+    from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
+    from pystate.common.configuration.groups.pystate_options import SparkOptions
     from pystate.runtime.spark.sessions.authentication import AUTHENTICATE, authentication_notices
 
     master = str(configuration.get(SparkOptions.MASTER) or "local[1]")

@@ -30,7 +30,7 @@ def check_session(configuration: Configuration) -> Iterator[Finding]:
     Args:
         configuration: Has the parallelism and the engine of the job.
     """
-    from pystate.common.configuration.execution_options import CoreOptions, ExecutionOptions
+    from pystate.common.configuration.groups.execution_options import CoreOptions, ExecutionOptions
     from pystate.runtime.spark.sessions.session_requirements import missing, requirements
 
     settings = _settings()

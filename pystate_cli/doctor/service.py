@@ -35,7 +35,7 @@ def check_home(home: PystateHome) -> Finding:
 
 def check_job_manager(home: PystateHome, configuration: Configuration, address: str | None) -> Iterator[Finding]:
     """Check the job manager, or, if there is none, the port it would use."""
-    from pystate.common.configuration.service_options import ClientOptions, RestOptions
+    from pystate.common.configuration.groups.service_options import ClientOptions, RestOptions
     from pystate.runtime.rest.job_messages import MultipleJobsDetails
     from pystate_cli.client.job_manager import find_job_manager
     from pystate_cli.doctor.low_disks import low_disks

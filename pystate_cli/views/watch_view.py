@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.common.text.figures import UNKNOWN, format_count, format_millis, format_size, format_watermark
 from pystate.common.time import current_time_ms
 from pystate.runtime.rest.own_job_messages import JobProgress

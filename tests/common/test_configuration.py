@@ -4,11 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration.checkpointing_options import (
-    CheckpointingMode,
-    CheckpointingOptions,
-    ExternalizedCheckpointRetention,
-)
 from pystate.common.configuration.conf_template import LIVE
 from pystate.common.configuration.configuration import (
     Configuration,
@@ -18,9 +13,14 @@ from pystate.common.configuration.configuration import (
     load_configuration,
     parse_dynamic_properties,
 )
-from pystate.common.configuration.execution_options import CoreOptions, PipelineOptions
-from pystate.common.configuration.pystate_options import SparkOptions
-from pystate.common.configuration.state_backend_options import StateBackendOptions
+from pystate.common.configuration.groups.checkpointing_options import (
+    CheckpointingMode,
+    CheckpointingOptions,
+    ExternalizedCheckpointRetention,
+)
+from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
+from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.files.home import PystateHome
 from pystate.common.time import Duration

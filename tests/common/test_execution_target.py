@@ -5,8 +5,8 @@ import os
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import ExecutionTarget
 from pystate.common.configuration.execution_target import execution_target, local_threads
+from pystate.common.configuration.groups.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError
 
 LOCAL, SPARK = ExecutionTarget.LOCAL, ExecutionTarget.SPARK

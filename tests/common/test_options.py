@@ -4,7 +4,9 @@ from enum import Enum
 
 import pytest
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
+from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.configuration.option_types import (
     BooleanType,
     DurationType,
@@ -18,8 +20,6 @@ from pystate.common.configuration.option_types import (
     toml_string,
 )
 from pystate.common.configuration.options import ALL_OPTIONS, OPTION_GROUPS, canonical_key, is_known, nearest_key, options_of
-from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
-from pystate.common.configuration.state_backend_options import StateBackendOptions
 from pystate.common.time import Duration, Time
 
 try:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration.metric_options import PrometheusReporterOptions
+from pystate.common.configuration.groups.metric_options import PrometheusReporterOptions
+from pystate.common.configuration.groups.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
 from pystate.common.configuration.options import options_of
-from pystate.common.configuration.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
 from pystate.core.metrics.metric_catalog import SYSTEM_METRICS, MetricScope
 
 PAGE = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text("utf-8")

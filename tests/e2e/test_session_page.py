@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.runtime.spark.sessions.session_requirements import missing, refusal
 from tests.documents.page import DOCS, blocks
 

@@ -30,7 +30,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 
 
 class Step(Enum):

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.serializers import CloudPickleSerializer
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions, PipelineOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
 from pystate.core.api.executor import Executor, JobExecutionResult
 from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
 from pystate.core.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, TIMESTAMP_FIELD, RecordCodec

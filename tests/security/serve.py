@@ -7,7 +7,7 @@ import logging
 import sys
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.service_options import RestOptions
+from pystate.common.configuration.groups.service_options import RestOptions
 from pystate.common.files.home import PystateHome
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.ops.jobmanager.server import serve

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystate.common import Types
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.time import Time
 from pystate.core.api.functions import KeyedProcessFunction
 from pystate.core.api.output_tag import OutputTag

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions, PipelineOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
 
 _TRUE, _FALSE = "true", "false"
 

@@ -17,7 +17,7 @@ from typing import IO, Any, Generic
 import msgpack
 import pyarrow as pa
 
-from pystate.common.configuration.sink_options import UnknownCommits
+from pystate.common.configuration.groups.sink_options import UnknownCommits
 from pystate.common.errors import CorruptSnapshotError
 from pystate.connectors.sink import CommitRequest, Committer, CommittingSinkWriter, SinkWriter
 from pystate.core.api.type_variables import IN

@@ -4,12 +4,12 @@ Source-compatible with `pyflink.datastream`: `from pyflink.datastream import X` 
 `from pystate.datastream import X`.
 """
 
-from pystate.common.configuration.checkpointing_options import (
+from pystate.common.configuration.groups.checkpointing_options import (
     CheckpointingMode,
     ExternalizedCheckpointCleanup,
     ExternalizedCheckpointRetention,
 )
-from pystate.common.configuration.execution_options import RuntimeExecutionMode
+from pystate.common.configuration.groups.execution_options import RuntimeExecutionMode
 from pystate.common.job_execution_result import JobExecutionResult
 from pystate.connectors.source import SourceFunction
 from pystate.core.api.async_function import AsyncFunction

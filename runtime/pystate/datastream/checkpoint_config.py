@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.checkpointing_options import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import (
     CheckpointingMode,
     CheckpointingOptions,
     ExternalizedCheckpointRetention,
 )
-from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.deprecation import deprecated
 from pystate.common.time import Duration

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions, CheckpointStorageType
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.state_backend_options import OLD_STATE_BACKEND_NAMES, StateBackendOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, CheckpointStorageType
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.state_backend_options import OLD_STATE_BACKEND_NAMES, StateBackendOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.not_there import not_there
 

@@ -1,5 +1,5 @@
 """The consistency of checkpoints, under PyFlink's module name."""
 
-from pystate.common.configuration.checkpointing_options import CheckpointingMode
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingMode
 
 __all__ = ["CheckpointingMode"]

@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import PipelineOptions
-from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import PipelineOptions
+from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
 from pystate.common.errors import JobGraphError
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult

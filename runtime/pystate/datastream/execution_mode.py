@@ -1,5 +1,5 @@
 """The execution modes of a job, under PyFlink's module name."""
 
-from pystate.common.configuration.execution_options import RuntimeExecutionMode
+from pystate.common.configuration.groups.execution_options import RuntimeExecutionMode
 
 __all__ = ["RuntimeExecutionMode"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any, TypeVar
 
-from pystate.common.configuration.checkpointing_options import CheckpointingMode, CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import PythonOptions
-from pystate.common.configuration.execution_options import (
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingMode, CheckpointingOptions
+from pystate.common.configuration.groups.deployment_options import PythonOptions
+from pystate.common.configuration.groups.execution_options import (
     CoreOptions,
     ExecutionOptions,
     PipelineOptions,

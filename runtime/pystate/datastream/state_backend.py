@@ -11,11 +11,11 @@ from enum import Enum
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from pystate.common.configuration.checkpointing_options import MAX_FRAME_BYTES, CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import MAX_FRAME_BYTES, CheckpointingOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions, StateBackendOptions
 from pystate.common.configuration.option_types import MemorySizeType
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.state_backend_options import RocksDBOptions, StateBackendOptions
 from pystate.common.deprecation import deprecated
 from pystate.common.errors import ConfigurationError, JobGraphError
 from pystate.datastream.checkpoint_storage import (

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, TypeVar
 
-from pystate.common.configuration.queryable_state_options import QueryableStateOptions
+from pystate.common.configuration.groups.queryable_state_options import QueryableStateOptions
 from pystate.common.errors import UsageError
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.state import StateDescriptor

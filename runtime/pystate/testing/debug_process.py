@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import read_json
 from pystate.common.processes.standard_streams import reader_is_gone, run_for_readers

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.files.home import PystateHome
 from pystate.core.api.executor import register_executor
 from pystate.runtime.driver.embedded import EmbeddedExecutor

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import PipelineOptions
 from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.groups.execution_options import PipelineOptions
 from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import JobGraphError, StateError, UsageError
 from pystate.common.row import Row

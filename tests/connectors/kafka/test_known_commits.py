@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pystate.common.configuration.sink_options import SinkOptions, UnknownCommits
+from pystate.common.configuration.groups.sink_options import SinkOptions, UnknownCommits
 from pystate.common.errors import CommitError, PystateError
 from pystate.connectors.kafka import commit_register
 from pystate.connectors.kafka import kafka_client as client

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.file_system_options import HdfsClient
 from pystate.common.configuration.file_system_settings import HdfsSettings, initialize
+from pystate.common.configuration.groups.file_system_options import HdfsClient
 from pystate.common.errors import SnapshotError
 from pystate.core.file_systems.hdfs import hdfs_file_system
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location

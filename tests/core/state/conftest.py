@@ -13,7 +13,7 @@ import pytest
 
 from pystate.common import TypeInformation
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.common.time import current_time_ms
 from pystate.core.api.state import StateDescriptor, StateKind, ValueState, ValueStateDescriptor

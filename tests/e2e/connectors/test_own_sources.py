@@ -11,7 +11,7 @@ from collections import Counter as Counts
 import pytest
 
 from pystate.common import Types
-from pystate.common.configuration.execution_options import RuntimeExecutionMode
+from pystate.common.configuration.groups.execution_options import RuntimeExecutionMode
 from pystate.common.errors import JobExecutionError, JobGraphError, UserFunctionError
 from pystate.connectors.source import SourceFunction
 from pystate.datastream import StreamExecutionEnvironment

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pystate.common.configuration.sink_options import UnknownCommits
+from pystate.common.configuration.groups.sink_options import UnknownCommits
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.kafka import markers as markers_module
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.common.files.home import JobDirectory, PystateHome, write_file_atomically
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import new_secret

@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError
 from pystate.ops.jobmanager.dashboard.sessions import PAGE_HEADER
 from pystate.ops.jobmanager.high_availability.leader_gate import LeaderGate

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration.checkpointing_options import RecoveryClaimMode
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import RecoveryClaimMode
 from pystate.common.errors import CheckpointFailedError, RestoreError, SnapshotError
 from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pystate.common.configuration.checkpointing_options import ExternalizedCheckpointRetention
+from pystate.common.configuration.groups.checkpointing_options import ExternalizedCheckpointRetention
 from pystate.common.job_status import JobStatus
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.id_counter import CheckpointIdCounter

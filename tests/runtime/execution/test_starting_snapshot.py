@@ -2,7 +2,7 @@
 
 import pytest
 
-from pystate.common.configuration.checkpointing_options import RecoveryClaimMode
+from pystate.common.configuration.groups.checkpointing_options import RecoveryClaimMode
 from pystate.common.errors import NoSnapshotError, StorageError
 from pystate.runtime.execution.restore import starting_snapshot
 from pystate.runtime.job_folder.restart_strategies import is_fatal

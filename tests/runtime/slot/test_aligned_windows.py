@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystate.common import Types
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import PystateError, StateError
 from pystate.common.time import Time
 from pystate.core.api.functions import AggregateFunction

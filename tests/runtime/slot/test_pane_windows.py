@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pystate.common import TypeInformation, Types
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateError
 from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
 from pystate.core.api.functions import AggregateFunction

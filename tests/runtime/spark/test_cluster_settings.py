@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import ExecutionTarget
+from pystate.common.configuration.groups.deployment_options import ExecutionTarget
 from pystate.common.errors import ConfigurationError, JobExecutionError
 from pystate.runtime.spark.applications.cluster_settings import (
     address_towards,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.runtime.spark.sessions.real_time_settings import application_settings
 from pystate.runtime.spark.sessions.session import session_settings, settings_of_job
 from pystate.runtime.spark.sessions.session_requirements import missing, refusal, requirements

@@ -11,10 +11,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions, ExternalizedCheckpointRetention
 from pystate.common.configuration.config_option import ConfigOption, options_of
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, ExternalizedCheckpointRetention
+from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.configuration.options import OPTION_GROUPS
-from pystate.common.configuration.state_backend_options import StateBackendOptions
 from pystate.common.files.home import write_file_atomically
 
 _WIDTH = 120

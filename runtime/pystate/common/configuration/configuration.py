@@ -13,8 +13,8 @@ from typing import Any, TypeVar, cast
 
 import tomli
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.keys_without_effect import why_without_effect
 from pystate.common.configuration.option_types import BooleanType, IntegerType, ValueType, toml_string
 from pystate.common.configuration.options import ALL_OPTIONS, SPARK_PREFIX, canonical_key, is_known, nearest_key, option_of

@@ -6,8 +6,8 @@ import os
 import re
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import DeploymentOptions, ExecutionTarget
-from pystate.common.configuration.pystate_options import SparkOptions
+from pystate.common.configuration.groups.deployment_options import DeploymentOptions, ExecutionTarget
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError
 
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")

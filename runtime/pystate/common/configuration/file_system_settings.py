@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict, dataclass, field
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.file_system_options import (
+from pystate.common.configuration.groups.file_system_options import (
     FileSystemOptions,
     HdfsClient,
     HdfsOptions,

@@ -10,25 +10,25 @@ import difflib
 from functools import lru_cache
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
 from pystate.common.configuration.config_option import ConfigOption, options_of
-from pystate.common.configuration.deployment_options import DeploymentOptions, PythonOptions
-from pystate.common.configuration.execution_options import CoreOptions, ExecutionOptions, PipelineOptions
-from pystate.common.configuration.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
-from pystate.common.configuration.job_manager_options import (
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
+from pystate.common.configuration.groups.deployment_options import DeploymentOptions, PythonOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions, ExecutionOptions, PipelineOptions
+from pystate.common.configuration.groups.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
+from pystate.common.configuration.groups.job_manager_options import (
     HeartbeatManagerOptions,
     HighAvailabilityOptions,
     JobManagerOptions,
 )
-from pystate.common.configuration.metric_options import PrometheusReporterOptions
-from pystate.common.configuration.pystate_options import PystateOptions, SparkOptions
-from pystate.common.configuration.queryable_state_options import QueryableStateOptions
-from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions
-from pystate.common.configuration.rocksdb_metric_options import RocksDBNativeMetricOptions
-from pystate.common.configuration.security_options import SecurityOptions
-from pystate.common.configuration.service_options import ClientOptions, RestOptions, WebOptions
-from pystate.common.configuration.sink_options import SinkOptions
-from pystate.common.configuration.state_backend_options import RocksDBOptions, StateBackendOptions
+from pystate.common.configuration.groups.metric_options import PrometheusReporterOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions, SparkOptions
+from pystate.common.configuration.groups.queryable_state_options import QueryableStateOptions
+from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions
+from pystate.common.configuration.groups.rocksdb_metric_options import RocksDBNativeMetricOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
+from pystate.common.configuration.groups.service_options import ClientOptions, RestOptions, WebOptions
+from pystate.common.configuration.groups.sink_options import SinkOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions, StateBackendOptions
 from pystate.common.errors import ConnectorError
 
 SPARK_PREFIX = "spark."

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pystate.common.configuration.checkpointing_options import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import (
     CheckpointingOptions,
     CheckpointStorageType,
     StateRecoveryOptions,
 )
-from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.state_backend_options import StateBackendOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.errors import ConfigurationError
 
 _BACKEND = StateBackendOptions.STATE_BACKEND

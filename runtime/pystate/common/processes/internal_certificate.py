@@ -7,7 +7,7 @@ import importlib
 from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.distribution import pip_install
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.regular_files import MAX_WORD_BYTES, OddFileError, read_small_file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.processes.tls_session import no_password
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.tokens import read_token
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.common.configuration.sink_options import UnknownCommits
+from pystate.common.configuration.groups.sink_options import UnknownCommits
 from pystate.connectors.kafka.commit_register import CommitRegister, CommitRegisters
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.kafka_failures import Failure, failure_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.common.configuration.sink_options import SinkOptions
+from pystate.common.configuration.groups.sink_options import SinkOptions
 from pystate.common.errors import JobGraphError
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.kafka.kafka_client import BOOTSTRAP_SERVERS

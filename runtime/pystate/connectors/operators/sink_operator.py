@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.sink_options import SinkOptions
+from pystate.common.configuration.groups.sink_options import SinkOptions
 from pystate.common.errors import CommitError, JobGraphError, RestoreError
 from pystate.common.text.bounded_text import bounded_text, first_line
 from pystate.connectors.operators.committables import Committables

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.configuration.sink_options import UnknownCommits
+from pystate.common.configuration.groups.sink_options import UnknownCommits
 from pystate.common.errors import CommitError
 from pystate.connectors.sink import CommitRequest, SinkWriter
 from pystate.connectors.sql.commit_table import CommitTable, UnknownCommitError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.configuration.sink_options import SinkOptions
+from pystate.common.configuration.groups.sink_options import SinkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.time import Duration
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee

@@ -11,7 +11,7 @@ import threading
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.errors import JobExecutionError
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult

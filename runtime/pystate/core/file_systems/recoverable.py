@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsspec.implementations.local import LocalFileSystem
 
-from pystate.common.configuration.file_system_options import LEAST_PART_SIZE
+from pystate.common.configuration.groups.file_system_options import LEAST_PART_SIZE
 from pystate.core.file_systems.file_info import scheme_of
 from pystate.core.file_systems.multipart_files import MultipartFiles
 from pystate.core.file_systems.places import parse_location

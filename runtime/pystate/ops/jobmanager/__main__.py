@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 from pystate.common.configuration.configuration import Configuration, parse_dynamic_properties
-from pystate.common.configuration.service_options import RestOptions
+from pystate.common.configuration.groups.service_options import RestOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate.common.files.refused_files import is_of_files, refused

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.job_manager_options import HighAvailabilityOptions, JobManagerOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.errors import PystateError
 from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.supervised_job import SupervisedJob

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.errors import JobNotFoundError, PystateError
 from pystate.common.files.home import new_job_id
 from pystate.common.job_status import JobStatus

@@ -24,8 +24,8 @@ from starlette.types import ASGIApp
 
 import pystate
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.job_manager_options import JobManagerOptions
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import PystateHome, write_file_atomically, write_json

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.core.snapshot.metadata import CheckpointType

@@ -17,9 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.job_manager_options import JobManagerOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import PystateHome

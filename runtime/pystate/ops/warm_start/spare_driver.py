@@ -17,9 +17,9 @@ import traceback
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import PystateHome, parse_job_id
 from pystate.ops.warm_start.practice_job import run_practice_job

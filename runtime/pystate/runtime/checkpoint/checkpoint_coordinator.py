@@ -14,8 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import RecoveryClaimMode
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import RecoveryClaimMode
 from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.common.files.job_files import JobFile
 from pystate.common.job_status import JobStatus

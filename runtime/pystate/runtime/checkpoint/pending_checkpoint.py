@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from enum import Enum
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError, SubtaskHangsError
 from pystate.core.snapshot.metadata import (
     CheckpointMetadata,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.runtime.engines.micro_batch.driver.micro_batch_job_engine import MicroBatchJobEngine
 from pystate.runtime.engines.real_time.driver.real_time_job_engine import RealTimeJobEngine
 from pystate.runtime.execution.job_context import JobContext

@@ -9,9 +9,9 @@ from concurrent.futures import Future
 from typing import Any
 
 import pystate
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions, ExecutionOptions
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions, ExecutionOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import DriverReplacedError, JobCancelledError, PystateError
 from pystate.common.files.home import JobDirectory, PystateHome

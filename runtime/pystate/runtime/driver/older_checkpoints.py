@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError, SnapshotError
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.retention.fallback_snapshot import FallbackSnapshot

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions, PipelineOptions
 from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.program_finding import ProgramFinding, Severity

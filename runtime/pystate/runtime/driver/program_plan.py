@@ -11,10 +11,10 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions, PipelineOptions
 from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
 from pystate.common.errors import PystateError
 from pystate.core.api.job_graph import StreamGraph
 from pystate.core.api.json_plan import json_plan

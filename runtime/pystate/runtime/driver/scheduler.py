@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import JobExecutionError, PystateError, SparkLostError
 from pystate.common.job_status import JobStatus

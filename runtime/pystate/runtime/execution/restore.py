@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from pystate.common.configuration.checkpointing_options import RecoveryClaimMode
+from pystate.common.configuration.groups.checkpointing_options import RecoveryClaimMode
 from pystate.common.errors import JobGraphError, NoSnapshotError, PystateError, RestoreError, StorageError
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.operators.sink_operator import COMMITTABLES

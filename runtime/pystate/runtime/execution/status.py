@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.stream_guarantee import StreamGuarantee

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgpack
 
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.job_files import replace_file
 

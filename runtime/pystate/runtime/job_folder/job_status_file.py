@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.stream_guarantee import StreamGuarantee

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.errors import (
     ConfigurationError,

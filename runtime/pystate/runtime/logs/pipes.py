@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import pystate
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.job_manager_options import JobManagerOptions
+from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
 from pystate.runtime.logs.log_writer import LogBounds
 from pystate.runtime.logs.pump import pump
 

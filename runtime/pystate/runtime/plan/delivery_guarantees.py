@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 
-from pystate.common.configuration.checkpointing_options import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import (
     CheckpointingMode,
     CheckpointingOptions,
     ExternalizedCheckpointRetention,
 )
-from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.configuration.state_settings import StateSettings, is_checkpointing_enabled
 from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
 from pystate.connectors.operators.sink_operator import SinkOperator

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import SupportsCommitter

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.errors import JobGraphError
 
 

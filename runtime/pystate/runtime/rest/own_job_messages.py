@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.execution_options import ExecutionEngine
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.common.job_status import JobStatus
 from pystate.common.text.plain_data import entry
 from pystate.runtime.rest.message import HexId, RestMessage

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.time import current_time_ms
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend

@@ -17,8 +17,8 @@ from pyspark import cloudpickle
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import initialize
+from pystate.common.configuration.groups.queryable_state_options import QueryableStateOptions
 from pystate.common.configuration.option_types import ANY_PORT
-from pystate.common.configuration.queryable_state_options import QueryableStateOptions
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.processes.control import ControlClient, ControlServer
 from pystate.common.user_code.user_errors import error_sentence

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.queryable_state_options import QueryableStateOptions
+from pystate.common.configuration.groups.queryable_state_options import QueryableStateOptions
 from pystate.common.errors import StateDeclarationError
 from pystate.core.queryable.kv_state_location import key_of_reads
 from pystate.core.queryable.server.kv_state_registry import KvStateRegistry

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.queryable_state_options import QueryableStateOptions
-from pystate.common.configuration.state_backend_options import StateBackendOptions
+from pystate.common.configuration.groups.queryable_state_options import QueryableStateOptions
+from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.errors import PystateError
 from pystate.core.state.base.committed_states import CommittedStates
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec

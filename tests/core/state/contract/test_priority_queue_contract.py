@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pystate.common import Types
-from pystate.common.configuration.state_backend_options import RocksDBOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions
 from pystate.common.errors import CorruptSnapshotError, RestoreError, StateDeclarationError, StateError
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.api.timer_service import TimeDomain

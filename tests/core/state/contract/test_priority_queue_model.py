@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from pystate.common.configuration.state_backend_options import RocksDBOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions
 from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import TimerSchema

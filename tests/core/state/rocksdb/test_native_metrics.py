@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
 from pystate.common.configuration.options import options_of
-from pystate.common.configuration.rocksdb_metric_options import PREFIX, RocksDBNativeMetricOptions
 from pystate.common.key_groups import key_group_range
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from pystate.core.state.keys.keys import KeyCodec

@@ -14,7 +14,7 @@ from rocksdict import Rdict
 
 from pystate.common import TypeInformation, Types
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.state_backend_options import RocksDBOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError, RestoreError, SnapshotError, StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.state import ValueStateDescriptor

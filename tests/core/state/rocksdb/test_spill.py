@@ -12,7 +12,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import StateError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.state_backend_options import RocksDBOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError
 from pystate.core.api.timer_service import TimeDomain
 from pystate.core.state.base.timer_schema import TimerSchema, time_from_bytes

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from pystate.common.configuration.metric_options import PrometheusReporterOptions
+from pystate.common.configuration.groups.metric_options import PrometheusReporterOptions
 from tests.core.metrics.test_prometheus_text import only, read
 from tests.ops.jobmanager.harness import eventually
 from tests.ops.jobmanager.rest.in_process import InProcess

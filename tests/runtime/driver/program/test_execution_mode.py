@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
-from pystate.common.configuration.restart_strategy_options import RestartStrategyType
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import ExecutionOptions, RuntimeExecutionMode
+from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyType
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.errors import JobGraphError
 from pystate.core.api.job_graph import StreamGraph

@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.queryable_state_options import QueryableStateOptions
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.queryable_state_options import QueryableStateOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.connection_limiter import ConnectionLimiter, places

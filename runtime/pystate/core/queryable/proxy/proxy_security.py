@@ -6,7 +6,7 @@ import ssl
 from dataclasses import dataclass
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.files.home import PystateHome
 from pystate.common.files.home_token import home_token
 from pystate.common.files.tokens import read_token

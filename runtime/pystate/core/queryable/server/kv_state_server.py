@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 from typing import Any
 
-from pystate.common.configuration.queryable_state_options import QueryableStateOptions
+from pystate.common.configuration.groups.queryable_state_options import QueryableStateOptions
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.connection_limiter import places
 from pystate.common.processes.control import AuthenticatedListener, Peer, loop_socket

@@ -10,9 +10,9 @@ import io
 from collections.abc import Callable
 from typing import Any, BinaryIO, cast
 
-from pystate.common.configuration.checkpointing_options import MAX_FRAME_BYTES, CheckpointingOptions
+from pystate.common.configuration.groups.checkpointing_options import MAX_FRAME_BYTES, CheckpointingOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.option_types import MemorySizeType
-from pystate.common.configuration.pystate_options import PystateOptions
 from pystate.common.errors import SnapshotError
 from pystate.common.overrides import override
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, StateHandle

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.configuration.option_types import nearest_name
-from pystate.common.configuration.state_backend_options import StateBackendOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.time import current_time_ms

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 
 LZ4 = "lz4"
 """The codec that is written, and the only one that is read."""

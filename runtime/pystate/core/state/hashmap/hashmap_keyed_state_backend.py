@@ -9,7 +9,7 @@ from itertools import chain
 from typing import BinaryIO
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.key_groups import KeyGroupRange
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms

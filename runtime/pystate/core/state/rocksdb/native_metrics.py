@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pystate.common.configuration.config_option import ConfigOption
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.rocksdb_metric_options import PREFIX
-from pystate.common.configuration.rocksdb_metric_options import RocksDBNativeMetricOptions as Options
+from pystate.common.configuration.groups.rocksdb_metric_options import PREFIX
+from pystate.common.configuration.groups.rocksdb_metric_options import RocksDBNativeMetricOptions as Options
 from pystate.core.metrics.sample import MetricKind, MetricSample
 from pystate.core.state.rocksdb.database import ColumnFamily, Database
 

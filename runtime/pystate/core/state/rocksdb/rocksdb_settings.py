@@ -21,7 +21,7 @@ from rocksdict import (
 )
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.state_backend_options import RocksDBOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions
 from pystate.common.errors import ConfigurationError
 
 MIN_MEMORY_BYTES = 1 << 20

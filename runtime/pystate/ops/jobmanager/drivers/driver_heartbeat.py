@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.job_manager_options import HeartbeatManagerOptions
+from pystate.common.configuration.groups.job_manager_options import HeartbeatManagerOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.home import JobDirectory
 from pystate.common.files.job_files import read_job_file

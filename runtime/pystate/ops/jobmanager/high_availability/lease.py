@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.job_manager_options import HighAvailabilityOptions
+from pystate.common.configuration.groups.job_manager_options import HighAvailabilityOptions
 from pystate.common.errors import ConfigurationError
 
 

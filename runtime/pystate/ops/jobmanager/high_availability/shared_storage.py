@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
+from pystate.common.configuration.groups.job_manager_options import HighAvailabilityMode, HighAvailabilityOptions
 from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import PystateHome, write_file_atomically

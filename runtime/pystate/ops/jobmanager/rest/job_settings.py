@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.config_option import ConfigOption
 from pystate.common.configuration.configuration import Configuration, Origin, OriginKind
-from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.configuration.options import every_option
 from pystate.common.configuration.sensitive_keys import HIDDEN, is_sensitive
 from pystate.runtime.job_folder.restart_strategies import restart_strategy_type

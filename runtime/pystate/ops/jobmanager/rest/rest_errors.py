@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import (
     JobNotFoundError,
     JobTerminatedError,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import pystate
-from pystate.common.configuration.execution_options import ExecutionEngine, PipelineOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, PipelineOptions
 from pystate.common.configuration.sensitive_keys import without_secrets
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pystate.common.configuration.execution_options import CoreOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.processes.free_memory import available_bytes

@@ -9,11 +9,11 @@ from typing import Any
 
 from pystate.common.configuration.config_option import ConfigOption
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import ExecutionTarget, PythonOptions
-from pystate.common.configuration.execution_options import CoreOptions
 from pystate.common.configuration.execution_target import execution_target
-from pystate.common.configuration.job_manager_options import JobManagerOptions
-from pystate.common.configuration.pystate_options import SparkOptions
+from pystate.common.configuration.groups.deployment_options import ExecutionTarget, PythonOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions
+from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.runtime.job_folder.submission import Submission
 

@@ -9,8 +9,8 @@ from typing import Any
 from starlette.datastructures import Headers
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.security_options import SecurityOptions, unauthenticated_warning
-from pystate.common.configuration.service_options import RestOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions, unauthenticated_warning
+from pystate.common.configuration.groups.service_options import RestOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.tokens import read_token
 from pystate.common.processes.loopback import is_loopback

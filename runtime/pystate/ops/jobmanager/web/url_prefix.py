@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError
 
 URL_PREFIX = "pystate.url-prefix"

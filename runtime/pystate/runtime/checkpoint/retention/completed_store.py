@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pystate.common.configuration.checkpointing_options import ExternalizedCheckpointRetention
+from pystate.common.configuration.groups.checkpointing_options import ExternalizedCheckpointRetention
 from pystate.common.job_status import JobStatus
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 

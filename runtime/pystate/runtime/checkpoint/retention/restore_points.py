@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 
-from pystate.common.configuration.checkpointing_options import RecoveryClaimMode
+from pystate.common.configuration.groups.checkpointing_options import RecoveryClaimMode
 from pystate.common.errors import PystateError, RestoreError, SnapshotError
 from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.starting_snapshot import Snapshot

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.checkpointing_options import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import (
     CheckpointingMode,
     CheckpointingOptions,
     CheckpointStorageType,
     RecoveryClaimMode,
     StateRecoveryOptions,
 )
-from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.time import format_duration
 from pystate.core.state.base.loader import takes_native_snapshots

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions, CheckpointStorageType
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.service_options import WebOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, CheckpointStorageType
+from pystate.common.configuration.groups.execution_options import ExecutionOptions, RuntimeExecutionMode
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.service_options import WebOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import CheckpointFailedError, ConfigurationError, SnapshotError
 from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pystate.common.configuration.checkpointing_options import (
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import (
     CheckpointingMode,
     CheckpointingOptions,
     CheckpointStorageType,
     ExternalizedCheckpointRetention,
 )
-from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.runtime.rest.checkpoint_messages import CheckpointConfigInfo, ExternalizedCheckpointInfo
 

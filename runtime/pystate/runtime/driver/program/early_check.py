@@ -10,10 +10,15 @@ import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions, PipelineOptions
-from pystate.common.configuration.state_backend_options import StateBackendOptions
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import (
+    CoreOptions,
+    ExecutionEngine,
+    ExecutionOptions,
+    PipelineOptions,
+)
+from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.user_code.taken import late_name_refusal
 from pystate.core.api.job_graph import (

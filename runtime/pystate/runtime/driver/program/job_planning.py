@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions, PipelineOptions
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.execution_options import (
+    CoreOptions,
+    ExecutionEngine,
+    ExecutionOptions,
+    PipelineOptions,
+)
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.stream_guarantee import guarantee_lines
 from pystate.core.api.job_graph import StreamGraph

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionOptions, RuntimeExecutionMode
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.errors import JobGraphError
 from pystate.core.api.job_graph import StreamGraph
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
 from pystate.common.errors import PystateError
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.job_graph import SourceTransformation, StreamGraph

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pystate.common.configuration.execution_options import ExecutionOptions
+from pystate.common.configuration.groups.execution_options import ExecutionOptions
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.operator_kind import OperatorKind

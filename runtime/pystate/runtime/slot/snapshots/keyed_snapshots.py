@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import BinaryIO
 
-from pystate.common.configuration.state_backend_options import RocksDBOptions
+from pystate.common.configuration.groups.state_backend_options import RocksDBOptions
 from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle

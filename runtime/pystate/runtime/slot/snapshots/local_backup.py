@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.core.snapshot.storage.local_copies import LocalCopies, local_copies_folder
 from pystate.runtime.plan.task import JobEnvironment
 

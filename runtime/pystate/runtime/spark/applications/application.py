@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pystate.common.configuration.execution_target import local_threads
-from pystate.common.configuration.pystate_options import SparkOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError, JobExecutionError, SparkLostError
 from pystate.runtime.spark.applications.application_state import (
     ApplicationState,

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import ExecutionTarget, PythonOptions
-from pystate.common.configuration.pystate_options import SparkOptions
+from pystate.common.configuration.groups.deployment_options import ExecutionTarget, PythonOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.runtime.spark.applications.yarn_resource_manager import YARN, yarn_addresses, yarn_conf_dirs
 from pystate.runtime.spark.workers.python_daemons import SOCKET_FOLDER

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import PythonOptions
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.deployment_options import PythonOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import JobExecutionError
 from pystate.common.text.java_errors import java_cause

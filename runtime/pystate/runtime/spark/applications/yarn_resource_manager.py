@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.file_system_options import HdfsOptions
+from pystate.common.configuration.groups.file_system_options import HdfsOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.configuration.hadoop_files import CONF_DIR_VARIABLE, hadoop_properties
-from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.runtime.spark.applications.standalone_master import Fetch
 

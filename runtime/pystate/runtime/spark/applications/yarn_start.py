@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import SparkOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import JobExecutionError
 from pystate.runtime.spark.applications.standalone_master import Fetch, fetch_json
 from pystate.runtime.spark.applications.yarn_resource_manager import (

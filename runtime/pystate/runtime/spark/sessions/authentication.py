@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pystate.common.configuration.execution_target import local_threads
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError
 from pystate.runtime.spark.sessions.local_dir import socket_folder
 from pystate.runtime.spark.workers.python_daemons import SOCKET_FOLDER, UNIX_SOCKETS_KEY

@@ -13,9 +13,9 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions
 from pystate.common.configuration.execution_target import local_threads
-from pystate.common.configuration.pystate_options import SparkOptions
+from pystate.common.configuration.groups.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.processes.open_files import check_files_of_spark
 from pystate.core.api.job_graph import StreamGraph

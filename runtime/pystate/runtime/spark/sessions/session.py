@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import ExecutionTarget
-from pystate.common.configuration.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions
 from pystate.common.configuration.execution_target import execution_target, local_threads
-from pystate.common.configuration.job_manager_options import JobManagerOptions
-from pystate.common.configuration.pystate_options import PystateOptions, SparkOptions
-from pystate.common.configuration.security_options import SecurityOptions
+from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions, SparkOptions
+from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.configuration.sensitive_keys import REDACTED
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import write_file_atomically

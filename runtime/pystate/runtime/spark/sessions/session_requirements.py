@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pystate.common.configuration.execution_options import ExecutionEngine
 from pystate.common.configuration.execution_target import local_threads
+from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.common.errors import ConfigurationError
 from pystate.runtime.spark.applications.required_cores import RequiredCores, micro_batch_cores, real_time_cores
 from pystate.runtime.spark.sessions.authentication import AUTHENTICATE

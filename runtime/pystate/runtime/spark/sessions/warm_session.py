@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pystate
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_target import execution_target
-from pystate.common.configuration.job_manager_options import JobManagerOptions
+from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
 from pystate.runtime.spark.applications.cluster_settings import worker_python
 from pystate.runtime.spark.sessions.session import create_session, python_path, session_settings
 from pystate.runtime.spark.workers.python_files import add_python_files

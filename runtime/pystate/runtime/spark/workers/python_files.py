@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import PythonOptions
+from pystate.common.configuration.groups.deployment_options import PythonOptions
 from pystate.common.errors import ConfigurationError
 
 ARCHIVE_SUFFIXES = (".zip", ".egg", ".whl")

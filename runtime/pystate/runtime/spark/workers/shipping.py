@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.deployment_options import PythonOptions
+from pystate.common.configuration.groups.deployment_options import PythonOptions
 from pystate.common.errors import ConfigurationError
 from pystate.runtime.spark.workers.python_files import python_files
 

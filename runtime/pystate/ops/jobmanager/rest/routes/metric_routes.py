@@ -12,7 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.responses import Response
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.metric_options import PrometheusReporterOptions
+from pystate.common.configuration.groups.metric_options import PrometheusReporterOptions
 from pystate.common.errors import UsageError
 from pystate.common.files.home import parse_job_id
 from pystate.common.job_status import JobStatus

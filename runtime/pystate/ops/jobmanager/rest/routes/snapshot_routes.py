@@ -6,8 +6,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from pystate.common.configuration.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.text.json_text import json_text
 from pystate.core.snapshot.reading.inspection import inspect_operators

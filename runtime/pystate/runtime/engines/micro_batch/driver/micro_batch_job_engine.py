@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.config_option import ConfigOption
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import (
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import (
     CoreOptions,
     ExecutionOptions,
     PipelineOptions,
     RuntimeExecutionMode,
 )
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.restart_strategy_options import RestartStrategyType
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyType
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.job_status import JobStatus
 from pystate.common.type_info import TypeInformation

@@ -7,7 +7,7 @@ job, even after the snapshot is deleted, so it is stored.
 
 from __future__ import annotations
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
 from pystate.common.errors import PystateError
 from pystate.runtime.execution.job_context import JobContext
 from pystate.runtime.execution.restore import load_snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
 from pystate.common.errors import RestoreError
 from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.read_by_spark import GoesOnAfterSpark

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import ControlError
 from pystate.common.processes.machine_load import PatientDeadline
 from pystate.connectors.operators.source_operator import MOST_BYTES_PER_EPOCH

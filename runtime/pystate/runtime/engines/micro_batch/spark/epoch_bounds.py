@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.option_types import MemorySizeType
-from pystate.common.configuration.pystate_options import PystateOptions
 from pystate.connectors.spark_format import ReadUnit
 from pystate.runtime.engines.micro_batch.spark.stream_formats import (
     V1,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import JobGraphError
 from pystate.connectors.source import StartsAt
 from pystate.connectors.spark_format import Loss

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.pystate_options import PystateOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.machine_load import PatientDeadline
 from pystate.core.api.job_graph import SinkKind

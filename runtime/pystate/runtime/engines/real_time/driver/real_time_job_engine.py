@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.configuration.checkpointing_options import StateRecoveryOptions
-from pystate.common.configuration.execution_options import ExecutionEngine, ExecutionOptions
-from pystate.common.configuration.pystate_options import PystateOptions
-from pystate.common.configuration.restart_strategy_options import RestartStrategyType
+from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import ExecutionEngine, ExecutionOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyType
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.errors import JobGraphError
 from pystate.common.job_status import JobStatus

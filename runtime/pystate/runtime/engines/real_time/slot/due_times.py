@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import PipelineOptions
+from pystate.common.configuration.groups.execution_options import PipelineOptions
 from pystate.common.time import current_time_ms
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 

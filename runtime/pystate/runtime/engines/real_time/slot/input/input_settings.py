@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pystate.common.configuration.checkpointing_options import CheckpointingMode, CheckpointingOptions
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingMode, CheckpointingOptions
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 
 MEMORY_BYTES = 8 << 20

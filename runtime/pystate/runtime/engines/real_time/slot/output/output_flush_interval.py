@@ -6,7 +6,7 @@ import math
 import time
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.execution_options import ExecutionOptions
+from pystate.common.configuration.groups.execution_options import ExecutionOptions
 from pystate.common.time import current_time_ms
 
 LEAST_S = 0.005

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pystate.common.configuration.checkpointing_options import MAX_FRAME_BYTES
 from pystate.common.configuration.config_option import ConfigOption
+from pystate.common.configuration.groups.checkpointing_options import MAX_FRAME_BYTES
 from pystate.common.configuration.option_types import (
     ANY_PORT,
     BooleanType,

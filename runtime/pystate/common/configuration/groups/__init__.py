@@ -1,0 +1,1 @@
+"""The options by subject, a class or some per module."""
