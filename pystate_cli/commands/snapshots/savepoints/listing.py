@@ -60,17 +60,15 @@ def savepoint_tree(
     if as_json:
         console.result_json({"trees": [node.to_json() for node in forest], "damaged": _damaged(catalog)})
         return
-    if console.is_terminal:
-        if forest:
-            console.render(tree(forest, console.width, unicode=console.has_unicode))
-            console.result("")
-        for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
-            console.result(line)
-    else:
+    if not console.is_terminal:
         for line in plain_tree(forest):
             console.result(line)
-        for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
-            console.info(line)
+    elif forest:
+        console.render(tree(forest, console.width, unicode=console.has_unicode))
+        console.result("")
+    tell = console.result if console.is_terminal else console.info
+    for line in (*damaged_lines(catalog.damaged, console.width), summary_line(catalog, where)):
+        tell(line)
 
 
 def _damaged(catalog: Catalog) -> list[dict[str, str]]:

@@ -12,9 +12,8 @@ from typing import Any
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.common.type_rules import LISTS
 from pystate.core.api.functions import AggregateFunction, MapFunction, ReduceFunction
-
-_SEQUENCES = (TypeKind.LIST, TypeKind.PRIMITIVE_ARRAY, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY)
 
 
 class AccumulateType(Enum):
@@ -136,7 +135,7 @@ def check_field(field: Any, elements: TypeInformation | None, method: str) -> No
         count = len(elements.elements)
         known = not isinstance(field, str) and -count <= field < count
         what = f"are tuples of {count} fields, which have no names"
-    elif elements.kind in _SEQUENCES:
+    elif elements.kind in LISTS:
         known, what = not isinstance(field, str), "are lists, whose fields have no names"
     else:
         known, what = field == 0, "have no fields, so only position 0 stands for them"

@@ -19,14 +19,13 @@ from pystate.common.row import Row
 from pystate.common.text.float32 import float32, shortest_digits
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.common.type_rules import is_byte_array
+from pystate.common.type_rules import INTEGER_BITS, is_byte_array
 from pystate.core.records.codec import shown
 
 Show = Callable[[Any], str]
 
 NULL = "null"
 
-_INTEGER_BITS = {TypeKind.BYTE: 8, TypeKind.SHORT: 16, TypeKind.INT: 32, TypeKind.LONG: 64}
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - an instant is shown as UTC
 
 _REFUSALS = (AttributeError, TypeError, ValueError, OverflowError, ArithmeticError)
@@ -41,9 +40,9 @@ def line_of(type_info: TypeInformation | None, where: str) -> Show:
         type_info: The type; None for untyped elements.
         where: The stream's name, for errors.
     """
-    if type_info is None or type_info.kind is TypeKind.PICKLED_BYTE_ARRAY:
-        return str
-    return _checked(_row_line if type_info.kind is TypeKind.ROW else _shower(type_info), type_info, where)
+    if type_info is not None and type_info.kind is TypeKind.ROW:
+        return _checked(_row_line, type_info, where)
+    return text_of(type_info, where)
 
 
 def text_of(type_info: TypeInformation | None, where: str) -> Show:
@@ -119,8 +118,8 @@ def _row_line(element: Any) -> str:
 def _shower(type_info: TypeInformation) -> Show:
     """Return the function that converts a value of a type to the text of its Java object; its parts may be None."""
     kind = type_info.kind
-    if kind in _INTEGER_BITS:
-        return _integer(_INTEGER_BITS[kind])
+    if kind in INTEGER_BITS:
+        return _integer(INTEGER_BITS[kind])
     if is_byte_array(type_info):
         return lambda value: f"[{', '.join(str(byte - 256 if byte > 127 else byte) for byte in bytes(value))}]"
     if kind in _SCALARS:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
-from pystate.common.type_rules import is_byte_array
+from pystate.common.type_rules import LISTS, is_byte_array
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,6 @@ _SCALARS = frozenset(
         TypeKind.SQL_TIMESTAMP,
     }
 )
-_LISTS = (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.PRIMITIVE_ARRAY)
 
 
 def check_columns(row_type: TypeInformation, kind_of_file: str) -> None:
@@ -50,7 +49,7 @@ def _check_column(type_info: TypeInformation, kind_of_file: str) -> None:
     if kind is TypeKind.MAP and kind_of_file == "JSON" and not _is_scalar(type_info.elements[0]):
         message = f"A key of a map in a JSON file is a text, which is not read as {type_info.elements[0].name}."
         raise JobGraphError(message, hint="declare keys of texts, numbers, booleans, dates or bytes")
-    if kind in (TypeKind.ROW, TypeKind.MAP, *_LISTS):
+    if kind in (TypeKind.ROW, TypeKind.MAP, *LISTS):
         for part in type_info.elements:
             _check_column(part, kind_of_file)
     elif kind not in _SCALARS:

@@ -9,12 +9,11 @@ from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from pystate.core.state.keys.addresses import AddressFormat
 from pystate.core.state.kinds.epoch_size import mapping_size
 from pystate.core.state.kinds.list_parts import list_parts, pack_number, pack_part, unpack_part
 from pystate.core.state.kinds.list_states import ListChange
 from pystate.core.state.rocksdb import database as rocksdb
-from pystate.core.state.rocksdb.rows import RocksDBRows, too_large
+from pystate.core.state.rocksdb.rows import RocksDBRows, RowsOf, too_large
 from pystate.core.state.rocksdb.value_table import ROWS_PER_WRITE
 from pystate.core.state.values.serializers import TypeSerializer
 
@@ -31,10 +30,7 @@ class RocksDBListTable(RocksDBRows):
     """The flushed lists of one state.
 
     Args:
-        name: See `RocksDBRows`.
-        database: See `RocksDBRows`.
-        family: See `RocksDBRows`.
-        addresses: See `RocksDBRows`.
+        of: Of which state.
         serializer: The serializer of the elements.
         first_number: The number of the first row that the table will write; above those of all existing rows.
     """
@@ -43,14 +39,11 @@ class RocksDBListTable(RocksDBRows):
 
     def __init__(
         self,
-        name: str,
-        database: rocksdb.Database,
-        family: rocksdb.ColumnFamily,
-        addresses: AddressFormat,
+        of: RowsOf,
         serializer: TypeSerializer,
         first_number: int,
     ) -> None:
-        super().__init__(name, database, family, addresses)
+        super().__init__(of)
         self._deserialize: Callable[[bytes], Any] | None = serializer.deserialize if serializer.immutable else None
         self._next_number = first_number
         self._read: dict[Hashable, tuple[list[bytes], int]] = {}  # row keys and bytes of the lists the epoch read

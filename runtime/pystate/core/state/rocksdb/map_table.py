@@ -6,12 +6,11 @@ from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import Any
 
-from pystate.core.state.keys.addresses import AddressFormat
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.kinds.map_states import MapChange
 from pystate.core.state.kinds.overlay import ABSENT
 from pystate.core.state.rocksdb import database as rocksdb
-from pystate.core.state.rocksdb.rows import RocksDBRows, too_large
+from pystate.core.state.rocksdb.rows import RocksDBRows, RowsOf, too_large
 from pystate.core.state.rocksdb.spill import SpilledRows
 from pystate.core.state.rocksdb.value_table import ROWS_PER_WRITE
 from pystate.core.state.values.serializers import TypeSerializer
@@ -27,10 +26,7 @@ class RocksDBMapTable(RocksDBRows):
     """The flushed entries of one map state.
 
     Args:
-        name: See `RocksDBRows`.
-        database: See `RocksDBRows`.
-        family: See `RocksDBRows`.
-        addresses: See `RocksDBRows`.
+        of: Of which state.
         serializer: The serializer of the values.
         user_keys: The codec of the map keys.
     """
@@ -39,14 +35,11 @@ class RocksDBMapTable(RocksDBRows):
 
     def __init__(
         self,
-        name: str,
-        database: rocksdb.Database,
-        family: rocksdb.ColumnFamily,
-        addresses: AddressFormat,
+        of: RowsOf,
         serializer: TypeSerializer,
         user_keys: KeyCodec,
     ) -> None:
-        super().__init__(name, database, family, addresses)
+        super().__init__(of)
         self._user_keys = user_keys
         self._read_bytes = 0
         self.encode_user_key = user_keys.encode

@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import closing
 from itertools import chain, groupby
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 from pystate.common.errors import RestoreError, StateError
 from pystate.common.overrides import override
@@ -140,14 +140,27 @@ def _entries(rows: Iterator[Row], layout: RowLayout) -> Iterator[Entry]:
         yield key, sub_key, value
 
 
+class RowsOf(NamedTuple):
+    """Whose rows, and where they are.
+
+    Attributes:
+        name: The state's name.
+        database: The database.
+        family: The column family.
+        addresses: How the state's addresses are written.
+    """
+
+    name: str
+    database: rocksdb.Database
+    family: rocksdb.ColumnFamily
+    addresses: AddressFormat
+
+
 class RocksDBRows:
     """The rows of one state: the common base of the tables of all kinds.
 
     Args:
-        name: The state's name.
-        database: Where they are.
-        family: The column family.
-        addresses: How the state's addresses are written.
+        of: Of which state.
 
     Attributes:
         family: The column family, until `detach`.
@@ -169,16 +182,14 @@ class RocksDBRows:
         "stores_objects",
     )
 
-    def __init__(
-        self, name: str, database: rocksdb.Database, family: rocksdb.ColumnFamily, addresses: AddressFormat
-    ) -> None:
+    def __init__(self, of: RowsOf) -> None:
         self.stores_objects = False
-        self.family: rocksdb.ColumnFamily | None = family
-        self._name = name
-        self._database = database
-        self._addresses = addresses
-        self._begin = row_beginnings(addresses)
-        self._get: Callable[[bytes], bytes | None] = family.get
+        self.family: rocksdb.ColumnFamily | None = of.family
+        self._name = of.name
+        self._database = of.database
+        self._addresses = of.addresses
+        self._begin = row_beginnings(of.addresses)
+        self._get: Callable[[bytes], bytes | None] = of.family.get
         self._scans: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
         self._walks: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
         self._spilled: SpilledRows | None = None

@@ -18,7 +18,7 @@ from pystate.core.state.rocksdb.database import ColumnFamily, Database
 from pystate.core.state.rocksdb.list_table import RocksDBListTable
 from pystate.core.state.rocksdb.map_table import RocksDBMapTable
 from pystate.core.state.rocksdb.native_snapshot import NativeState
-from pystate.core.state.rocksdb.rows import RowLayout, entries_of
+from pystate.core.state.rocksdb.rows import RowLayout, RowsOf, entries_of
 from pystate.core.state.rocksdb.timer_table import RocksDBTimerTable, layout_of
 from pystate.core.state.rocksdb.value_cache import UnwrittenRows
 from pystate.core.state.rocksdb.value_table import RocksDBTable
@@ -154,18 +154,16 @@ class RocksDBTables:
         return self._table(name, schema, self.database.family(name), 0)
 
     def _table(self, name: str, schema: Schema, family: ColumnFamily, next_number: int) -> Table:
-        addresses = schema.addresses(self._context.key_codec)
+        of = RowsOf(name, self.database, family, schema.addresses(self._context.key_codec))
         if isinstance(schema, TimerSchema):
-            return RocksDBTimerTable(
-                name, self.database, family, addresses, self._timer_cache_size, self._context.key_group_range
-            )
+            return RocksDBTimerTable(of, self._timer_cache_size, self._context.key_group_range)
         serializer = schema.serializer
         if schema.user_keys is not None:
-            return RocksDBMapTable(name, self.database, family, addresses, serializer, schema.user_keys)
+            return RocksDBMapTable(of, serializer, schema.user_keys)
         if schema.kind is StateKind.LIST:
-            return RocksDBListTable(name, self.database, family, addresses, serializer, next_number)
+            return RocksDBListTable(of, serializer, next_number)
         cache_bytes = 0 if schema.has_ttl else self._object_cache_bytes  # clean-ups look at rows
-        return RocksDBTable(name, self.database, family, addresses, serializer, cache_bytes)
+        return RocksDBTable(of, serializer, cache_bytes)
 
     def _create_rows(self, info: StateMetaInfoSnapshot) -> RestoredRows:
         return RestoredRows(self.database.family(info.name), info)

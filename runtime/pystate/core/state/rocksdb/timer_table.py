@@ -18,9 +18,7 @@ from pystate.common.overrides import override
 from pystate.core.state.base.priority_queue import Change
 from pystate.core.state.base.timer_schema import TIME_BYTES, Timer, time_from_bytes
 from pystate.core.state.files.canonical import Entry, StateMetaInfoSnapshot
-from pystate.core.state.keys.addresses import AddressFormat
-from pystate.core.state.rocksdb import database as rocksdb
-from pystate.core.state.rocksdb.rows import KEY_GROUP_BYTES, KEYED_ROWS, RocksDBRows, RowLayout
+from pystate.core.state.rocksdb.rows import KEY_GROUP_BYTES, KEYED_ROWS, RocksDBRows, RowLayout, RowsOf
 
 _TIMER_BYTES = 400
 _LENGTH = struct.Struct(">I")
@@ -96,10 +94,7 @@ class RocksDBTimerTable(RocksDBRows):
     """The flushed timers of one service.
 
     Args:
-        name: See `RocksDBRows`.
-        database: See `RocksDBRows`.
-        family: See `RocksDBRows`.
-        addresses: See `RocksDBRows`.
+        of: Of which state.
         cache_size: How many timers of each key group are kept in memory, the first ones.
         key_groups: Those of the subtask.
 
@@ -122,16 +117,13 @@ class RocksDBTimerTable(RocksDBRows):
 
     def __init__(
         self,
-        name: str,
-        database: rocksdb.Database,
-        family: rocksdb.ColumnFamily,
-        addresses: AddressFormat,
+        of: RowsOf,
         cache_size: int,
         key_groups: KeyGroupRange,
     ) -> None:
-        super().__init__(name, database, family, addresses)
-        self._encode_key = addresses.encode_key
-        self._encode_namespace = addresses.encode_namespace
+        super().__init__(of)
+        self._encode_key = of.addresses.encode_key
+        self._encode_namespace = of.addresses.encode_namespace
         self._key_groups = range(key_groups.start, key_groups.end + 1)
         self.generation = 0
         self._cache_size = cache_size

@@ -10,9 +10,8 @@ from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError, StateError
 from pystate.common.overrides import override
-from pystate.core.state.keys.addresses import AddressFormat
 from pystate.core.state.rocksdb import database as rocksdb
-from pystate.core.state.rocksdb.rows import RocksDBRows, pack_head, too_large
+from pystate.core.state.rocksdb.rows import RocksDBRows, RowsOf, pack_head, too_large
 from pystate.core.state.rocksdb.value_cache import MISSING, UnwrittenRows, ValueCache, read_ahead
 from pystate.core.state.values.serializers import TypeSerializer
 
@@ -31,10 +30,7 @@ class RocksDBTable(RocksDBRows):
     with `write_back`. While the epoch is spilled, the cache has only what that reads.
 
     Args:
-        name: See `RocksDBRows`.
-        database: See `RocksDBRows`.
-        family: See `RocksDBRows`.
-        addresses: See `RocksDBRows`.
+        of: Of which state.
         serializer: Of the values.
         cache_bytes: What values may take that stay in memory over epochs; 0 for none.
     """
@@ -51,20 +47,17 @@ class RocksDBTable(RocksDBRows):
 
     def __init__(
         self,
-        name: str,
-        database: rocksdb.Database,
-        family: rocksdb.ColumnFamily,
-        addresses: AddressFormat,
+        of: RowsOf,
         serializer: TypeSerializer,
         cache_bytes: int = 0,
     ) -> None:
-        super().__init__(name, database, family, addresses)
+        super().__init__(of)
         self._cache = ValueCache(cache_bytes)
         self.stores_objects = cache_bytes > 0
         self._to_bytes = serializer.serialize if self.stores_objects and serializer.immutable else None
         # rows are made in place: in the void namespace one call more to each is 4 % of a read
-        self._is_void, self._key_bytes = addresses.is_void, addresses.key_bytes
-        self._all_key_bytes = addresses.all_key_bytes
+        self._is_void, self._key_bytes = of.addresses.is_void, of.addresses.key_bytes
+        self._all_key_bytes = of.addresses.all_key_bytes
         self._deserialize = serializer.deserialize if serializer.immutable else None
         self._deserialize_all = serializer.deserialize_all
 

@@ -15,6 +15,7 @@ from typing import Any
 from pystate.common.errors import RestoreError, StateError
 from pystate.common.row import Row, is_row
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.common.type_rules import LISTS
 from pystate.core.state.formats.all_formats import format_for
 from pystate.core.state.formats.type_format import Format
 from pystate.core.state.formats.untyped_format import unpack
@@ -36,7 +37,6 @@ _WIDER: dict[TypeKind, frozenset[TypeKind]] = {
     TypeKind.LONG: frozenset({TypeKind.BIG_INT, _DOUBLE}),
     TypeKind.FLOAT: frozenset({_DOUBLE}),
 }
-_LISTS = frozenset({TypeKind.LIST, TypeKind.PRIMITIVE_ARRAY, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY})
 
 
 class SchemaCompatibility(Enum):
@@ -139,7 +139,7 @@ def _resolve(old: TypeInformation, new: TypeInformation, path: str) -> _Change:
         return _tuple(old, new, path)
     if old.kind is TypeKind.MAP:
         return _map(old, new, path)
-    if old.kind in _LISTS and not (old.kind is TypeKind.PRIMITIVE_ARRAY and _has_bytes(old, new)):
+    if old.kind in LISTS and not (old.kind is TypeKind.PRIMITIVE_ARRAY and _has_bytes(old, new)):
         return _list(old, new, path)
     raise _changed(old, new, path)
 

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyspark
 
@@ -17,6 +17,7 @@ from pystate.common.configuration.groups.deployment_options import PythonOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import JobExecutionError
 from pystate.common.text.java_errors import java_cause
+from pystate.runtime.spark.applications.group_tasks import tasks_of_group
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -165,16 +166,8 @@ def _executor_count(context: SparkContext) -> int:
 
 def _failed_tasks(context: SparkContext, group: str) -> list[tuple[str, str]]:
     """Return (host, error) of each task of a job group that failed."""
-    scala: Any = context._jsc.sc()  # noqa: SLF001
-    failed = []
-    scala.listenerBus().waitUntilEmpty(_LISTENERS_TIMEOUT_MS)
-    tracker, store = context.statusTracker(), scala.statusStore()
-    for job in tracker.getJobIdsForGroup(group):
-        info = tracker.getJobInfo(job)
-        for stage in () if info is None else info.stageIds:
-            tasks = store.taskList(stage, 0, 1000)
-            for index in range(tasks.length()):
-                task = tasks.apply(index)
-                if str(task.status()) == "FAILED" and task.errorMessage().isDefined():
-                    failed.append((str(task.host()), str(task.errorMessage().get())))
-    return failed
+    return [
+        (str(task.host()), str(task.errorMessage().get()))
+        for task in tasks_of_group(context, group, patience_ms=_LISTENERS_TIMEOUT_MS, most=1_000)
+        if str(task.status()) == "FAILED" and task.errorMessage().isDefined()
+    ]

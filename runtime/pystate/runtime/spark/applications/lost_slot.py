@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from pystate.runtime.spark.applications.group_tasks import tasks_of_group
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -80,28 +82,20 @@ def place_of_slot(context: SparkContext, group: str, slot: int, patience_s: floa
 
 def _place_now(context: SparkContext, group: str, slot: int) -> SlotPlace | None:
     try:
-        scala: Any = context._jsc.sc()  # noqa: SLF001 - pyspark has no public way to the status store
-        scala.listenerBus().waitUntilEmpty(_LISTENERS_TIMEOUT_MS)
-        store, tracker = scala.statusStore(), context.statusTracker()
-        for job in tracker.getJobIdsForGroup(group):
-            info = tracker.getJobInfo(job)
-            for stage in () if info is None else info.stageIds:
-                tasks = store.taskList(stage, 0, 10_000)
-                for index in range(tasks.length()):
-                    task = tasks.apply(index)
-                    if task.index() == slot and task.attempt() == 0:
-                        end = _text(task.errorMessage())
-                        if end is not None and group in end:  # a stage that is cancelled names it: that was us
-                            end = None
-                        executor = str(task.executorId())
-                        return SlotPlace(str(task.host()), executor, _end_of_executor(store, executor), end)
+        for task in tasks_of_group(context, group, patience_ms=_LISTENERS_TIMEOUT_MS, most=10_000):
+            if task.index() == slot and task.attempt() == 0:
+                end = _text(task.errorMessage())
+                if end is not None and group in end:  # a stage that is cancelled names it: that was us
+                    end = None
+                executor = str(task.executorId())
+                return SlotPlace(str(task.host()), executor, _end_of_executor(context, executor), end)
     except Exception:  # a message must never fail because the place is unknown: py4j raises whatever the JVM did
         return None
     return None
 
 
-def _end_of_executor(store: Any, executor_id: str) -> str | None:
-    executors = store.executorList(False)
+def _end_of_executor(context: SparkContext, executor_id: str) -> str | None:
+    executors = context._jsc.sc().statusStore().executorList(False)  # noqa: SLF001 - as in `tasks_of_group`
     for index in range(executors.size()):
         executor = executors.apply(index)
         if str(executor.id()) == executor_id:
