@@ -6,6 +6,7 @@ import operator
 import random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from pystate.common import Row, TypeInformation, Types
@@ -13,7 +14,10 @@ from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggr
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
 from pystate.core.api.window.windows import MAX_TIMESTAMP
+from pystate.runtime.slot.chain import input_processors
+from pystate.runtime.slot.operators.keyed_batches import seem_different
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
+from pystate.runtime.slot.operators.windowing.window_columns import WindowColumns
 from pystate.testing import WindowOperatorTestHarness
 
 LATE = OutputTag("late")
@@ -135,6 +139,40 @@ def test_groups_of_one_element_each_go_one_by_one(monkeypatch: pytest.MonkeyPatc
     harness.process_watermark(9)
     assert harness.extract_output() == [1] * 20
     harness.close()
+
+
+def test_a_batch_whose_keys_are_different_is_declined_before_they_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = make(TumblingEventTimeWindows(10), ElementCount(), PAIR, "hashmap")
+    different = [(str(number), 1) for number in range(1_500)]
+    harness.process_elements(different, [1] * 1_500)
+    with monkeypatch.context() as patch:
+        patch.setattr(input_processors, "DistinctKeys", None)
+        harness.process_elements(different, [1] * 1_500)
+    harness.process_elements([("a", 1)] * 1_500, [1] * 1_500)
+    handler = harness._chain.operators[-1].columns
+    assert isinstance(handler, WindowColumns)
+    assert not handler.declines(pa.array(range(1_500))), "the last batch went by columns, so no sample is taken"
+    harness.process_watermark(9)
+    assert sorted(harness.extract_output()) == [2] * 1_500 + [1_500]
+    harness.close()
+
+
+@pytest.mark.parametrize("count", [1_000, 5_000, 10_000, 100_000])
+def test_a_sample_tells_whether_most_keys_of_a_batch_are_different(count: int) -> None:
+    random_, numbers = random.Random(count), range(count)
+    different = random_.sample(numbers, count)
+    assert seem_different(pa.array(different))
+    assert seem_different(pa.array([f"word-{number}" for number in different]))
+    for keys in (
+        random_.choices(numbers[: count // 2], k=count),  # 43 of 100 are different
+        [number // 10 for number in numbers],  # runs of equal keys
+        [number % (count // 10) for number in numbers],  # keys that take turns
+    ):
+        assert not seem_different(pa.array(keys))
+
+
+def test_a_small_batch_is_not_sampled() -> None:
+    assert not seem_different(pa.array(range(999)))
 
 
 @pytest.mark.parametrize(("known", "same"), [(max, lambda a, b: max(a, b)), (operator.add, lambda a, b: a + b)])

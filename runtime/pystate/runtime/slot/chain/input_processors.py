@@ -144,10 +144,13 @@ class InputProcessors:
         context, keeps_fields = backend.key_context, head.keeps_fields
 
         def process_columns(batch: pa.RecordBatch) -> None:
+            head.touched |= keeps_fields
+            if handler.declines(batch.column(key.column)):
+                by_element(batch)
+                return
             self._check_route(batch.column(KEY_GROUP_FIELD))
             distinct = distinct_of(batch)
             backend.prefetch(*handler.unread(distinct))
-            head.touched |= keeps_fields
             try:
                 taken = handler.process(*columns_of(batch), distinct)
             finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -81,6 +82,35 @@ class DistinctKeys:
         self.first[self.rows[::-1]] = np.arange(len(self.rows) - 1, -1, -1)  # the last one written stays
         self.groups = key_groups.to_numpy()[self.first].tolist()
         self.field = field if is_exact else None
+
+
+_FEW_ROWS = 1_000
+"""Smaller batches are not sampled: a sample that tells something would be a good part of them."""
+_SIZES = 256
+"""Of the rows that a sample is taken of, so that few samples are made."""
+
+
+def seem_different(keys: pa.Array) -> bool:
+    """Return whether most keys of a batch are different, as far as a sample tells; False where that isn't certain.
+
+    Of a batch in which 7 of 10 keys are different the sample has six pairs of equal ones, whatever the size: with at most
+    one pair, more keys are different.
+    """
+    count = len(keys)
+    if count < _FEW_ROWS:
+        return False
+    rows = _sample(count // _SIZES * _SIZES)
+    return len(rows) - len(keys.take(rows).unique()) <= 1
+
+
+@lru_cache(maxsize=64)
+def _sample(count: int) -> pa.Array:
+    """Return some of that many rows; their number grows with the root of the count, as that of their pairs with the count.
+
+    They are chosen at random: neither runs of equal keys nor keys that take turns look otherwise than they are.
+    """
+    rows = np.random.default_rng(count).choice(count, int(4 * count**0.5), replace=False)
+    return pa.array(rows)
 
 
 def _is_exact(arrow_type: pa.DataType) -> bool:
@@ -197,6 +227,10 @@ class ColumnHandler(Protocol):
     """
 
     needs_plain: ClassVar[bool]
+
+    def declines(self, keys: pa.Array) -> bool:
+        """Return whether a batch must be processed one by one, by the column of its keys, before these are decoded."""
+        return False
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> bool:
         """Process a batch, or return False for one whose elements must be processed one by one.

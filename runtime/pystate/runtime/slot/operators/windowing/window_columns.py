@@ -2,7 +2,8 @@
 
 For integers, and for extremes, the order of merging makes no difference, so results equal those of single elements.
 Otherwise, or if columns can't be used (nulls, NaN, signed zero, overflowing sums, late elements), or if most groups have one
-element, a batch is processed element by element.
+element, a batch is processed element by element. After a batch of mostly different keys a sample of the next one's tells
+whether it is another.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.aggregation import ElementCount
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.records.codec import RecordCodec
-from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, DistinctKeys
+from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, DistinctKeys, seem_different
 from pystate.runtime.slot.operators.number_fields import NumberField
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
 
@@ -86,6 +87,12 @@ class WindowColumns(ColumnHandler):
     def __init__(self, windows: AlignedWindowOperator, partials: _Partials) -> None:
         self._windows = windows
         self._partials = partials
+        self._mostly_different = False  # the keys of the last batch: only after such a one it pays to look at a sample
+
+    @override
+    def declines(self, keys: pa.Array) -> bool:
+        self._mostly_different = self._mostly_different and seem_different(keys)
+        return self._mostly_different
 
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> bool:
         """Add the elements of a batch to their windows, group by group."""
@@ -93,6 +100,7 @@ class WindowColumns(ColumnHandler):
             return False
         most = _MOST_GROUPS * data.num_rows
         if len(distinct.internal) > most:
+            self._mostly_different = True
             return False
         times = timestamps.to_numpy()
         if int(times.min()) < -_FAR or int(times.max()) > _FAR:
