@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from httpx import ASGITransport, AsyncClient
 
-from pystate.ops.jobmanager.rest import app, snapshot_routes
+from pystate.ops.jobmanager.rest import app
+from pystate.ops.jobmanager.rest.routes import snapshot_routes
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 from tests.waiting import LONGEST_S
 
