@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.configuration.file_system_settings import HdfsSettings
+from pystate.common.configuration.groups.file_system_options import HdfsClient, HdfsOptions
 from pystate.common.configuration.hadoop_files import CONF_DIR_VARIABLE, hadoop_properties
 from pystate.common.distribution import pip_install
 from pystate.common.errors import ConfigurationError, SnapshotError, StorageError

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from pystate.common.configuration.configuration import Configuration, OriginKind, load_configuration
 from pystate.common.configuration.file_system_settings import current_settings, initialize
+from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
 from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.common.files.folders import make_private_folder

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.execution_target import execution_target, local_threads
+from pystate.common.configuration.groups.deployment_options import ExecutionTarget
+from pystate.common.configuration.groups.execution_options import CoreOptions, ExecutionEngine, ExecutionOptions
 from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
 from pystate.common.configuration.groups.pystate_options import PystateOptions, SparkOptions
 from pystate.common.configuration.groups.security_options import SecurityOptions
