@@ -54,7 +54,8 @@ export function Actions({ job }) {
   const [parallelism, setParallelism] = useState(Math.max(1, ...job.vertices.map((one) => one.parallelism)));
   const { jid } = job;
   const runs = job.state === "RUNNING";
-  if (ENDED.includes(job.state)) return null;
+  const ended = ENDED.includes(job.state);
+  if (ended && open === null) return null; // what is open tells how it went, also of a job that has ended by it
   const close = () => show(null);
   const location = (operation) => t("It is at {path}", { path: operation.location });
   const field = html`<label class="field">${t("Message, to find it again")}<input value=${message} maxlength="500" onInput=${(event) => say(event.target.value)} /></label>`;
@@ -77,11 +78,12 @@ export function Actions({ job }) {
     await ask(`/jobs/${jid}?mode=cancel`, { method: "PATCH" });
   };
   return html`<div class="actions">
-    <button disabled=${!runs} onClick=${() => show("savepoint")}>${t("Savepoint")}</button>
-    <button disabled=${!runs} onClick=${() => show("checkpoint")}>${t("Checkpoint")}</button>
-    <button disabled=${!runs} onClick=${() => show("rescale")}>${t("Rescale")}</button>
-    <button disabled=${!runs} onClick=${() => show("stop")}>${t("Stop")}</button>
-    <button class="danger" onClick=${() => show("cancel")}>${t("Cancel")}</button>
+    ${ended ? null : html`
+      <button disabled=${!runs} onClick=${() => show("savepoint")}>${t("Savepoint")}</button>
+      <button disabled=${!runs} onClick=${() => show("checkpoint")}>${t("Checkpoint")}</button>
+      <button disabled=${!runs} onClick=${() => show("rescale")}>${t("Rescale")}</button>
+      <button disabled=${!runs} onClick=${() => show("stop")}>${t("Stop")}</button>
+      <button class="danger" onClick=${() => show("cancel")}>${t("Cancel")}</button>`}
     ${open === "savepoint" ? html`<${Confirm} title=${t("Take a savepoint?")} what=${t("The job goes on. The savepoint stays until somebody deletes it.")} command=${`pystate savepoint ${jid}${told}`} button=${t("Take it")} run=${savepoint} onClose=${close}>${field}<//>` : null}
     ${open === "checkpoint" ? html`<${Confirm} title=${t("Take a checkpoint now?")} what=${t("The job goes on. The checkpoint is replaced by later ones, as the settings say.")} command=${`pystate checkpoint ${jid}`} button=${t("Take it")} run=${checkpoint} onClose=${close} />` : null}
     ${open === "rescale" ? html`<${Confirm} title=${t("Rescale the job?")} what=${t("A savepoint is taken, the job stops at it, and goes on from it at the new parallelism under a new id. If that does not run it goes on as it was. The job manager does all that, also when this page is closed.")} command=${`pystate rescale ${jid} -p ${parallelism}`} button=${t("Rescale it")} run=${rescale} onClose=${close}><label class="field">${t("Parallelism")}<input type="number" required min="1" max=${job.maxParallelism > 0 ? job.maxParallelism : 32768} value=${parallelism} onInput=${(event) => setParallelism(event.target.value)} /></label><//>` : null}
