@@ -2,7 +2,7 @@
 
     python docs/images/render_dashboard.py build/screenshots [--docs docs/images] [--jobs JOB FAILED_JOB] [--only NAMES]
 
-All pages at four widths, light and dark, in both languages, from a job that runs and one that has failed: both are started
+All pages at five widths, light and dark, in both languages, from a job that runs and one that has failed: both are started
 from `benchmarks/dashboard/dashboard_job.py` in a home of their own; with --jobs two of this PYSTATE_HOME are taken. With
 --docs also the pictures of docs/dashboard.md and the README.
 """
@@ -36,7 +36,8 @@ SETTINGS = {
 }
 BAD_ORDER = 600
 
-WIDTHS = (320, 768, 1440, 2560)
+WIDTHS = (320, 390, 768, 1280, 2560)
+ALL_LOOKS = 1280
 HEIGHT = 900
 LOOK_MS = 3000
 CLICK_MS = 15_000
@@ -134,12 +135,13 @@ def render(given, wanted):
     given.folder.mkdir(parents=True, exist_ok=True)
     with browser() as chromium:
         for index, width in enumerate(given.widths):
-            looks = LOOKS if width == WIDTHS[2] else [LOOKS[index % len(LOOKS)]]
+            looks = LOOKS if width == ALL_LOOKS else [LOOKS[index % len(LOOKS)]]
             for scheme, locale in looks:
                 options = {"viewport": {"width": width, "height": HEIGHT}, "color_scheme": scheme, "locale": locale}
                 page, address = logged_in(chromium, **options)
                 for name, (hash_, clicks) in wanted.items():
                     show(page, address, hash_, clicks)
+                    page.evaluate("scrollTo(0, 0)")  # else the head of the page is where it was scrolled to
                     file = given.folder / f"{name}-{width}-{scheme}-{locale[:2]}.png"
                     page.screenshot(path=file, full_page=name != "rescale")
                 page.context.close()

@@ -72,6 +72,24 @@ HOSTILE = [
 ]
 
 
+OUTSIDE = """[...document.querySelectorAll(".stack td")].filter((one) => one.getBoundingClientRect().right > innerWidth)
+  .map((one) => one.textContent)"""
+
+
+def test_on_a_phone_jobs_and_settings_are_read_without_scrolling_sideways(
+    browser: Browser, manager: ManagerThread, job: str
+) -> None:
+    context = browser.new_context(viewport={"width": 320, "height": 700}, locale="zh-CN")
+    pages = Pages(context, manager)
+    row = pages.go("/").get_by_role("row").filter(has_text=job[:8])
+    expect(row).to_contain_text(re.compile("\\d (毫秒|秒|分|小时)"))
+    assert pages.page.evaluate(OUTSIDE) == []
+    expect(pages.go(f"/jobs/{job}/settings").get_by_text("parallelism.default")).to_be_visible()
+    assert pages.page.evaluate(OUTSIDE) == []
+    pages.check_console()
+    context.close()
+
+
 def test_a_command_that_is_copied_has_hostile_names_as_words(pages: Pages) -> None:
     told: Any = pages.page.evaluate(QUOTED, HOSTILE)
     for word, text in zip(HOSTILE, told, strict=True):

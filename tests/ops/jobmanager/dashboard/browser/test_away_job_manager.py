@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,39 @@ def test_a_job_managers_sudden_death_is_told_and_its_successor_shows_the_same_jo
         page.get_by_role("button", name="Cancel", exact=True).click()
         page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
         expect(page.locator(".title .badge")).to_have_text("CANCELED")
+    finally:
+        context.close()
+        manager.stop()
+
+
+@pytest.mark.slow
+def test_a_rescale_goes_on_under_the_open_page_when_the_job_manager_dies(browser: Browser, tmp_path: Path) -> None:
+    manager = ManagerProcess(tmp_path / "home").start()
+    context = browser.new_context(locale="en-GB")
+    try:
+        port, gate = manager.port, tmp_path / "gate"
+        gate.touch()
+        settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "sp")}
+        job = manager.submit("--init-until", str(gate), "--name", "over a death", configuration=settings)
+        manager.wait_for(job, "RUNNING")
+        gate.unlink()
+        page = Pages(context, manager).go(f"/jobs/{job}")
+        page.get_by_role("button", name="Rescale", exact=True).click()
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Parallelism").fill("3")
+        dialog.get_by_role("button", name="Rescale it").click()
+        expect(dialog).to_contain_text("Job has been submitted")
+        manager.kill()
+        manager.start(port)
+        expect(dialog).to_contain_text("the next one goes on")
+        gate.touch()
+        expect(page).not_to_have_url(re.compile(job))
+        expect(page.get_by_role("heading", level=1)).to_have_text("over a death")
+        page.goto(f"http://127.0.0.1:{port}/#/jobs/{job}")
+        told = page.get_by_role("note").filter(has_text="It goes on with parallelism 3 under another id.")
+        expect(told).to_contain_text("A job manager died meanwhile; the next one went on.")
+        told.get_by_role("link", name="To the job that runs now").click()
+        expect(page).not_to_have_url(re.compile(job))
     finally:
         context.close()
         manager.stop()

@@ -44,12 +44,15 @@ export function percent(share) {
   return share === null || share === undefined ? missing : `${Math.round(share * 100)} %`;
 }
 
+const TIME_UNITS = { en: { ms: "ms", s: "s", min: "min", h: "h", d: "d" }, zh: { ms: "毫秒", s: "秒", min: "分", h: "小时", d: "天" } };
+
 export function duration(ms) {
   if (ms === null || ms === undefined || ms < 0 || Number.isNaN(ms)) return missing;
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  const units = TIME_UNITS[language()];
+  if (ms < 1000) return `${Math.round(ms)} ${units.ms}`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} ${units.s}`;
   const seconds = Math.floor(ms / 1000);
-  const parts = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const parts = [[86_400, units.d], [3600, units.h], [60, units.min], [1, units.s]];
   const first = parts.findIndex(([size]) => seconds >= size);
   const [size, unit] = parts[first];
   const next = parts[first + 1];

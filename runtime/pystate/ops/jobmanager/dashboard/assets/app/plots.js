@@ -1,9 +1,10 @@
 // Plots over time by uPlot, in the colours of the theme.
 import { html, useEffect, useRef } from "./preact.js";
-import { clock } from "./format.js";
+import { bytes, clock } from "./format.js";
 import { onTheme } from "./theme.js";
 import { t } from "./words.js";
 
+const BINARY = Array.from({ length: 51 }, (_, power) => 2 ** power); // sizes are told in KiB and MiB: 256 and not 244
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000];
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -34,7 +35,7 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
           },
           legend: { live: true },
           cursor: { drag: { x: false, y: false } },
-          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, values: (_, ticks) => ticks.map(unit) }],
+          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, ...(unit === bytes ? { incrs: BINARY } : {}), values: (_, ticks) => ticks.map(unit) }],
           series: [
             time ? { label: t("time"), value: (_, at) => (at === null ? "–" : clock(at * 1000)) } : { label: t("id") },
             ...series.map((one, number) => ({
@@ -43,7 +44,7 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
               fill: one.bars ? color(one.color) : undefined,
               width: one.bars ? 0 : 1.5,
               paths: one.bars ? bars : undefined,
-              points: { show: false },
+              points: { show: (plot) => plot.data[0].length === 1 }, // of one value there is no line
               spanGaps: false,
               value: (_, value, __, index) => {
                 const { raw } = told.current[number];

@@ -102,7 +102,7 @@ function Summary({ of }) {
   const names = [t("Duration"), t("Sync"), t("Async"), t("Written"), t("Full size"), t("In flight")];
   const rows = [["min", t("least")], ["avg", t("mean")], ["p50", t("median")], ["p95", t("95 %")], ["p99", t("99 %")], ["max", t("most")]];
   return html`<${Panel} title=${t("All that are completed")}><div class="scroll" tabindex="0"><table class="compact"><thead><tr><th></th>${names.map((name) => html`<th key=${name} class="right">${name}</th>`)}</tr></thead>
-    <tbody>${rows.map(([key, name]) => html`<tr key=${key}><td>${name}</td>${SPREAD.map(([part, form]) => html`<td key=${part} class="right">${form(of[part]?.[key] ?? null)}</td>`)}</tr>`)}</tbody></table></div><//>`;
+    <tbody>${rows.map(([key, name]) => html`<tr key=${key}><td class="short">${name}</td>${SPREAD.map(([part, form]) => html`<td key=${part} class="right">${form(of[part]?.[key] ?? null)}</td>`)}</tr>`)}</tbody></table></div><//>`;
 }
 
 function Details({ jid, checkpoint, job, close }) {

@@ -28,6 +28,6 @@ export function ClusterPage({ session }) {
       <${Panel} title=${t("Drivers")}>${drivers?.taskmanagers.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Job")}</th><th>${t("Process")}</th><th class="right">${t("Slots")}</th><th class="right">${t("Heartbeat")}</th></tr></thead>
         <tbody>${drivers.taskmanagers.map((one) => html`<tr key=${one.id}><td><a class="mono" href=${`#/jobs/${one.id}`}>${one.id.slice(0, 8)}</a></td><td>${one.path}</td><td class="right">${one.slotsNumber}</td><td class="right">${time(one.timeSinceLastHeartbeat)}</td></tr>`)}</tbody></table></div>` : html`<p class="empty">${t("No driver is running.")}</p>`}<//>
     </div>
-    ${session.loggedIn ? html`<${Panel} title=${t("Settings")}><${Failure} error=${settings.error} /><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Option")}</th><th>${t("Value")}</th></tr></thead>
-      <tbody>${(settings.data ?? []).map((one) => html`<tr key=${one.key}><td class="mono">${one.key}</td><td class="mono">${one.value}</td></tr>`)}</tbody></table></div><//>` : null}`;
+    ${session.loggedIn ? html`<${Panel} title=${t("Settings")}><${Failure} error=${settings.error} />${settings.data?.length ? html`<div class="scroll" tabindex="0"><table class="stack one"><thead><tr><th>${t("Option")}</th><th>${t("Value")}</th></tr></thead>
+      <tbody>${settings.data.map((one) => html`<tr key=${one.key}><td class="mono">${one.key}</td><td class="mono">${one.value}</td></tr>`)}</tbody></table></div>` : settings.data ? html`<p class="empty">${t("All options have their defaults.")}</p>` : null}<//>` : null}`;
 }

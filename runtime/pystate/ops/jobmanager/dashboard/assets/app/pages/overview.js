@@ -49,13 +49,13 @@ const Rates = kept(({ jid, label }) => {
 const Row = kept(({ jid, name, state, restarts, uptime, rateIn, rateOut, seen, label, busy, pressed, age, took, size, lag }) => html`<tr class="pick" onClick=${() => goTo(`/jobs/${jid}`)}>
   <td><a class="name" href=${`#/jobs/${jid}`}>${name}</a><div class="soft small mono">${jid.slice(0, 8)}</div></td>
   <td><${Badge} state=${state} />${restarts ? html`<div class="soft small">${restarts}</div>` : null}</td>
-  <td class="right">${uptime}</td>
-  <td class="right">${rateIn}<br /><span class="soft">${rateOut}</span></td>
+  <td class="right" data-label=${t("Uptime")}>${uptime}</td>
+  <td class="right" data-label=${t("Records in, out")}>${rateIn}<br /><span class="soft">${rateOut}</span></td>
   <td><${Rates} jid=${jid} seen=${seen} label=${label} /></td>
-  <td>${busy === null ? null : html`<div class="meter"><${Load} busy=${busy} pressed=${pressed} /><span>${percent(busy)}</span></div>`}</td>
-  <td class="right">${age}<br /><span class="soft">${took}</span></td>
-  <td class="right">${size}</td>
-  <td class="right">${lag}</td>
+  <td data-label=${t("Busiest subtask")}>${busy === null ? null : html`<div class="meter"><${Load} busy=${busy} pressed=${pressed} /><span>${percent(busy)}</span></div>`}</td>
+  <td class="right" data-label=${t("Last checkpoint")}>${age}<br /><span class="soft">${took}</span></td>
+  <td class="right" data-label=${t("State size")}>${size}</td>
+  <td class="right" data-label=${t("Watermark lag")}>${lag}</td>
 </tr>`);
 
 function Running({ jobs, figures, now }) {
@@ -72,7 +72,7 @@ function Running({ jobs, figures, now }) {
       age=${last ? t("{age} ago", { age: age(now, last) }) : "–"} took=${last ? duration(about["last-checkpoint-duration"]) : ""}
       size=${bytes(about?.["state-size"] ?? null)} lag=${lag === null ? "–" : duration(Math.max(0, lag))} />`;
   };
-  return html`<div class="scroll" tabindex="0"><table>
+  return html`<div class="scroll" tabindex="0"><table class="stack">
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Uptime")}</th><th class="right">${t("Records in, out")}</th><th><span class="hidden-text">${t("Records over time")}</span></th><th>${t("Busiest subtask")}</th><th class="right">${t("Last checkpoint")}</th><th class="right">${t("State size")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
     <tbody>${shown.map(row)}</tbody>
   </table></div>${more}`;
@@ -80,11 +80,11 @@ function Running({ jobs, figures, now }) {
 
 function Ended({ jobs }) {
   const { shown, more } = usePages(jobs, PAGE);
-  return html`<div class="scroll" tabindex="0"><table>
+  return html`<div class="scroll" tabindex="0"><table class="stack">
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Started")}</th><th class="right">${t("Ended")}</th><th class="right">${t("Duration")}</th></tr></thead>
     <tbody>${shown.map((job) => html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
       <td><a class="name" href=${`#/jobs/${job.jid}`}>${job.name}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>
-      <td class="right">${time(job["start-time"])}</td><td class="right">${time(job["end-time"])}</td><td class="right">${duration(job.duration)}</td></tr>`)}</tbody>
+      <td class="right" data-label=${t("Started")}>${time(job["start-time"])}</td><td class="right" data-label=${t("Ended")}>${time(job["end-time"])}</td><td class="right" data-label=${t("Duration")}>${duration(job.duration)}</td></tr>`)}</tbody>
   </table></div>
   ${more}`;
 }

@@ -13,7 +13,7 @@ export function SettingsView({ jid, job, session }) {
   const config = useOnce(`/jobs/${jid}/config`);
   const checkpoints = useOnce(`/jobs/${jid}/checkpoints/config`).data;
   const submission = useOnce(session.loggedIn ? `/pystate/jobs/${jid}/submission` : null);
-  const of = (entries) => html`<div class="scroll" tabindex="0"><table><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
+  const of = (entries) => html`<div class="scroll" tabindex="0"><table class="stack one"><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
   const own = submission.error?.status === 404;
   const told = Object.keys(config.data?.pystate.configuration ?? {}).length > 0;
   return html`<${Failure} error=${(own ? null : submission.error) ?? config.error} />
@@ -52,7 +52,7 @@ function Settings({ of }) {
   const [text, look] = useState("");
   const shown = of.filter((one) => (all || text || one.origin !== "default") && `${one.key} ${one.value ?? ""}`.toLowerCase().includes(text.toLowerCase()));
   return html`<${Panel} title=${t("Settings in force")} side=${html`<div class="row"><input type="search" placeholder=${t("Find an option")} aria-label=${t("Find an option")} value=${text} onInput=${(event) => look(event.target.value)} /><label class="check"><input type="checkbox" checked=${all} onChange=${(event) => showAll(event.target.checked)} />${t("defaults, too")}</label></div>`}>
-    <div class="scroll" tabindex="0"><table><thead><tr><th>${t("Option")}</th><th>${t("Value")}</th><th>${t("From")}</th><th>${t("Place")}</th></tr></thead>
+    <div class="scroll" tabindex="0"><table class="stack one"><thead><tr><th>${t("Option")}</th><th>${t("Value")}</th><th>${t("From")}</th><th>${t("Place")}</th></tr></thead>
     <tbody>${shown.map((one) => html`<tr key=${one.key}><td class="mono">${one.key}</td><td class="mono">${one.value ?? "–"}</td><td><span class=${`badge ${LOOKS[one.origin] ?? ""}`}>${nameOf(one.origin)}</span></td><td class="mono small soft">${one.place}</td></tr>`)}</tbody></table></div>
     ${shown.length ? null : html`<p class="empty">${t("There is none.")}</p>`}
   <//>`;

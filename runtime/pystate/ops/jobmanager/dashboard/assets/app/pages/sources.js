@@ -27,8 +27,8 @@ export function Sources({ jid, job, metrics, progress, loggedIn }) {
   const partitions = partitionsOf(metrics);
   const guarantees = job.pystate.guarantees ?? [];
   return html`
-    ${guarantees.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
-      <tbody>${guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td>${one.source}</td><td>${one.sink}</td><td><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft why">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
+    ${guarantees.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll" tabindex="0"><table class="stack"><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
+      <tbody>${guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td data-label=${t("Source")}>${one.source}</td><td data-label=${t("Sink")}>${one.sink}</td><td data-label=${t("Guarantee")}><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft why">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
     ${data?.sources.length || failed || partitions.length ? html`<${Panel} title=${t("How far the sources have read")} side=${progress?.backlog ? html`<span class="soft small">${t("{count} rows are left", { count: count(progress.backlog) })}</span>` : null}>
       <${Failure} error=${failed} />
       ${data?.sources.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position in {name}", { name: nameOfPath(path) })}</th></tr></thead>
