@@ -243,7 +243,8 @@ class Rescaling:
             message = f"The parallelism can't be above the max parallelism of the job's state, which is {most}."
             raise UsageError(message, where=f"job {self._job_id}", hint=f"-p {most}")
         subtasks = [vertex.parallelism for vertex in details.vertices]
-        asked = ResubmissionRequestBody(parallelism=wanted, keeper=self.operation_id)
+        ready = self._snapshot is not None
+        asked = ResubmissionRequestBody(parallelism=wanted, keeper=self.operation_id, ready=ready)
         kept = self._client.post(self._kept, asked, ResubmissionInfo)
         submitted, self._keeper = kept.submitted_parallelism, kept.keeper
         if self._snapshot is not None:

@@ -35,7 +35,13 @@ class SuccessorThereError(PystateError):
 
 
 def keep(
-    dispatcher: Dispatcher, job: SupervisedJob, parallelism: int, *, warm: bool = False, keeper: str | None = None
+    dispatcher: Dispatcher,
+    job: SupervisedJob,
+    parallelism: int,
+    *,
+    warm: bool = False,
+    ready: bool = False,
+    keeper: str | None = None,
 ) -> ResubmissionInfo:
     """Keep the data to resubmit the job after its end; return what is kept.
 
@@ -46,6 +52,7 @@ def keep(
         job: The job.
         parallelism: What its successor is to get.
         warm: Whether the successor comes at some time, and not at once: its driver practises, whatever the parallelism.
+        ready: Whether the successor comes at once, also where its parallelism is the same.
         keeper: The id of who asks, which replaces an earlier request of theirs; None for a new one.
 
     Raises:
@@ -62,7 +69,8 @@ def keep(
         successor = None if earlier is None else earlier.successor
         Resubmission(variables, parallelism, successor, keepers).write_to(job.directory.resubmission)
         found = kept(job)
-        if dispatcher.spares is not None and successor is None and (warm or found.submitted_parallelism != parallelism):
+        comes = warm or ready or found.submitted_parallelism != parallelism
+        if dispatcher.spares is not None and successor is None and comes:
             submission = SubmissionFile.read(job.directory)
             if found.submitted_parallelism != parallelism:
                 submission = replace(submission, parallelism=parallelism)

@@ -64,6 +64,7 @@ class ResubmissionRequestBody(RestMessage):
 
     parallelism: int
     warm: bool = False
+    ready: bool = False
     keeper: str | None = None
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from pystate.common.files.home import read_json
 from tests.ops.jobmanager.harness import ManagerThread, eventually
+from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 
 SNAPSHOT = Path(__file__).parents[3] / "fixtures" / "snapshots" / "v0.1.0-format2" / "canonical-hashmap"
 
@@ -188,3 +190,19 @@ def test_who_may_rescale_and_what_is_not_known(manager: ManagerThread, tmp_path:
     assert manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3", token=False)[0] == 401
     assert manager.request("PATCH", f"/jobs/{'a' * 32}/rescaling?parallelism=3")[0] == 404
     assert manager.request("GET", f"/jobs/{job}/rescaling/{'b' * 32}")[0] == 404
+
+
+@pytest.mark.parametrize("parallelism", [2, 3])
+def test_a_driver_gets_ready_for_a_job_that_is_put_back_also_at_the_parallelism_that_it_has(
+    served: InProcess, parallelism: int
+) -> None:
+    job = served.submit(configuration={"execution.checkpointing.savepoint-dir": str(served.home.root / "sp")})
+    spares = Mock(size=0)
+    spares.facts.return_value = []
+    served.dispatcher.spares = spares
+    body = {"savepoint_path": f"file:{SNAPSHOT}", "parallelism": parallelism}
+    headers = {"Authorization": f"Bearer {HOME_TOKEN}"}
+    assert served.client.post(f"/pystate/jobs/{job}/replacement", json=body, headers=headers).status_code == 202
+    eventually(lambda: served.dispatcher.job(job).state().value == "FINISHED")
+    (directory, submission, _), _ = spares.reserve.call_args
+    assert (directory.path.name, submission.parallelism) == (job, parallelism)

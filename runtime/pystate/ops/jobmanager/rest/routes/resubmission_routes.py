@@ -34,6 +34,7 @@ WARM = truth(
     "Whether a driver gets warm as far as it can, for a job that somebody starts at some time in the next minutes; else one"
     " gets ready as soon as it can, where the successor has another parallelism.",
 )
+_READY = truth("ready", "Whether a driver gets ready as soon as it can also where the parallelism stays what it is.")
 PARALLELISM = Parameter[int | None](
     "parallelism",
     "The number of subtasks; that of the submission where it is missing.",
@@ -68,8 +69,14 @@ KEEPER = Parameter[str | None](
 
 
 def _keep(request: RestRequest) -> ResubmissionInfo:
-    keeper = request[_CHOSEN_KEEPER]
-    return resubmission.keep(request.dispatcher, request.job, request[WANTED], warm=request[WARM], keeper=keeper)
+    return resubmission.keep(
+        request.dispatcher,
+        request.job,
+        request[WANTED],
+        warm=request[WARM],
+        ready=request[_READY],
+        keeper=request[_CHOSEN_KEEPER],
+    )
 
 
 def _kept(request: RestRequest) -> ResubmissionInfo:
@@ -117,7 +124,7 @@ ROUTES = (
         _keep,
         "Keep what a job can be started with again when it has ended.",
         ResubmissionInfo,
-        body=(WANTED, WARM, _CHOSEN_KEEPER),
+        body=(WANTED, WARM, _READY, _CHOSEN_KEEPER),
         owner_only=True,
         refusals=(404, 507),
     ),
