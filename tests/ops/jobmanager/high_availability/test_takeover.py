@@ -124,3 +124,39 @@ def test_a_stopped_leader_that_is_continued_does_nothing(job_managers):
     second.kill()
     wait_until_leads(first)
     assert (first.state(job), first.state(other)) == ("RUNNING", "RUNNING")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("job_managers", ["folder", "s3"], indirect=True)
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_the_next_leader_goes_on_with_a_rescale_and_the_last_one_leaves_it_alone(job_managers, tmp_path, end):
+    first = job_managers("a")
+    wait_until_leads(first)
+    second = job_managers("b")
+    gate = tmp_path / "gate"
+    gate.touch()
+    settings = {"execution.checkpointing.savepoint-dir": str(tmp_path / "savepoints")}
+    job = first.submit("--init-until", str(gate), configuration=settings)
+    first.wait_for(job, "RUNNING")
+    gate.unlink()
+    trigger = first.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3")[1]["request-id"]
+    eventually(lambda: len(first.request("GET", "/jobs")[1]["jobs"]) == 2)
+
+    os.kill(first.process.pid, end)
+    wait_until_leads(second)
+    gate.touch()
+
+    def told() -> dict:
+        return second.request("GET", f"/jobs/{job}/rescaling/{trigger}")[1]
+
+    eventually(lambda: told()["status"]["id"] == "COMPLETED")
+    assert told()["operation"] == {}, told()
+    successor = told()["pystate"]["job-id"]
+    if end is signal.SIGSTOP:
+        os.kill(first.process.pid, signal.SIGCONT)
+        eventually(lambda: raw_get(first, "/jobs")[0] == 307)
+        eventually(lambda: "is left to the next job manager" in first.home.jobmanager_log.read_text())
+    states = {one["id"]: one["status"] for one in second.request("GET", "/jobs")[1]["jobs"]}
+    assert states == {job: "FINISHED", successor: "RUNNING"}
+    assert read_json(second.home.job(job).rescaling)["runs"] == successor
+    assert starts(second, successor) == 1
