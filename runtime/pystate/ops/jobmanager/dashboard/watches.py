@@ -22,7 +22,7 @@ INTERVAL_SECONDS = 1.0
 """How long after an answer the next one is asked for."""
 _SHARE_OF_TIME = 4
 """An answer that takes long is asked for more seldom: it takes at most a fifth of the time."""
-_TURN_SECONDS = 0.3
+_TURN_SECONDS = 1.0
 """How long what asks all drivers waits for the other answers of a page: it is much work, and would slow them down."""
 _MAY_CHANGE = (404, 503)
 """What is watched all the same: a job that isn't there yet, a driver that doesn't answer."""
