@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -61,6 +62,28 @@ def start_cluster(tmp_path, monkeypatch):
         context.__exit__(None, None, None)
 
 
+def options_on(cluster: YarnCluster, engine: str) -> dict[str, str]:
+    """Return the options of a job on a cluster, but for its parallelism."""
+    place = f"hdfs://{cluster.hdfs.address}"
+    return {
+        "pystate.spark.master": "yarn",
+        "pystate.slot.startup-timeout": "180 s",
+        "spark.yarn.jars": f"local:{yarn_cluster.SPARK_JARS}/*",
+        "spark.yarn.am.memory": "512m",
+        "spark.executor.instances": "2",
+        "spark.executor.cores": "5",
+        "spark.executor.memory": "512m",
+        "spark.executor.memoryOverhead": "1g",
+        "execution.engine": engine,
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": f"{place}/checkpoints",
+        "execution.checkpointing.savepoint-dir": f"{place}/savepoints",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": "100",
+        "restart-strategy.fixed-delay.delay": "500 ms",
+    }
+
+
 class Job:
     """A job that counts the words in a folder, on YARN.
 
@@ -80,34 +103,23 @@ class Job:
         self.program = root / "program" / "job.py"
         self.program.parent.mkdir()
         self.program.write_text(PROGRAM)
-        place = f"hdfs://{cluster.hdfs.address}"
-        options = {
-            "pystate.spark.master": "yarn",
-            "pystate.slot.startup-timeout": "180 s",
-            "spark.yarn.jars": f"local:{yarn_cluster.SPARK_JARS}/*",
-            "spark.yarn.am.memory": "512m",
-            "spark.executor.instances": "2",
-            "spark.executor.cores": "5",
-            "spark.executor.memory": "512m",
-            "spark.executor.memoryOverhead": "1g",
-            "execution.engine": engine,
-            "execution.checkpointing.interval": "1 s",
-            "execution.checkpointing.dir": f"{place}/checkpoints",
-            "execution.checkpointing.savepoint-dir": f"{place}/savepoints",
-            "restart-strategy.type": "fixed-delay",
-            "restart-strategy.fixed-delay.attempts": "100",
-            "restart-strategy.fixed-delay.delay": "500 ms",
-        }
+        options = options_on(cluster, engine)
         settings = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
         self._run = ("run", "-d", "-t", "spark", "-pyfs", library_of_tests(root / "library"), *python, *settings)
         self.job_id = ""
 
+    def submit(self, parallelism: int, savepoint: str | None = None) -> None:
+        """Submit it, and don't wait."""
+        start = () if savepoint is None else ("-s", savepoint)
+        words = (*self._run, "-p", parallelism, *start, "--timeout", "1", self.program, f"file://{self.watched.folder}")
+        told = self.pystate.python("-m", "pystate_cli", *words).stderr
+        submitted = re.search("has been submitted with JobID (.*)", told)
+        assert submitted is not None, told
+        self.job_id = submitted[1]
+
     def start(self, parallelism: int, savepoint: str | None = None) -> None:
         """Start it, and wait until it has counted."""
-        start = () if savepoint is None else ("-s", savepoint)
-        self.job_id = self.pystate(
-            *self._run, "-p", parallelism, *start, "--timeout", 1, self.program, f"file://{self.watched.folder}"
-        )
+        self.submit(parallelism, savepoint)
         wait_until(lambda: self.goes_on(-1))
         self.feed()
 
@@ -179,7 +191,7 @@ def test_a_job_loses_an_executor_and_its_application_and_is_resumed_wider(start_
     job.feed()
 
     attempt = job.attempt
-    assert f"Killed application {first}" in cluster.yarn("application", "-kill", first)
+    cluster.yarn("application", "-kill", first)
     wait_until(lambda: job.goes_on(attempt) and job.application_id != first)
     job.feed()
     assert "was killed by user" in job.pystate("exceptions", job.job_id), "YARN's own words"
@@ -239,6 +251,6 @@ def test_what_a_job_waits_for_is_said_in_words_of_yarn(start_cluster, start_job)
     def waits_for() -> str:
         return str(job.pystate.status(job.job_id).get("waits_for") or "")
 
-    job.job_id = job.pystate(*job._run, "-p", 2, "--timeout", "1", job.program, f"file://{job.watched.folder}")
+    job.submit(2)
     told = wait_until(lambda: waits_for() if "asked: " in waits_for() and "RUNNING" in waits_for() else "")
     assert "queue root.default, RUNNING; 0 of " in told
