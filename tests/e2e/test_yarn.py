@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.file_system_settings import put_in_force
+from pystate.common.configuration.file_system_settings import FileSystemSettings, put_in_force
 from pystate.common.files.home import read_json
 from tests.e2e.clusters.spark_cluster import LOOPBACK, bare_python, library_of_tests
 from tests.e2e.clusters.test_run_on_a_cluster import Operator
@@ -53,7 +53,7 @@ def start_cluster(tmp_path, monkeypatch):
         cluster = context.__enter__()
         for name, value in cluster.environment.items():
             monkeypatch.setenv(name, value)
-        put_in_force(Configuration({"env.hadoop.conf.dir": str(cluster.conf_dir)}))
+        put_in_force(FileSystemSettings.of(Configuration({"env.hadoop.conf.dir": str(cluster.conf_dir)})))
         return cluster
 
     yield start
