@@ -115,7 +115,7 @@ def test_what_takes_long_holds_up_nothing_else() -> None:
         async def first(target: str) -> Answer:
             if target == "/held":
                 await held.wait()
-            return Answer(200, b"1")
+            return source.answer  # and no other one later: that would be one more event
 
         stream = watches.stream(["/held", PATH], first, lambda: True)
         assert (await next_event(stream))["path"] == PATH
@@ -137,7 +137,7 @@ def test_what_asks_all_drivers_is_asked_when_the_rest_is_there_or_late() -> None
             begun.append(target)
             if target == "/held":
                 await held.wait()
-            return Answer(200, b"1")
+            return source.answer  # and no other one later: that would be one more event
 
         watches = Watches(source.ask, 0.001, asks_all=lambda target: target == "/all")
         stream = watches.stream(["/all", PATH], first, lambda: True)
