@@ -95,7 +95,7 @@ def dev(
     there are lines. q, Ctrl-C and SIGTERM end the session and the job.
     """
     session = Session.of(context)
-    path = job_path(job_file)
+    path = job_path(job_file, savepoint_path)
     program = given_program(
         session,
         str(path),

@@ -77,7 +77,7 @@ def given_program(
     """
     from pystate.common.configuration.configuration import parse_dynamic_properties
 
-    path = job_path(job_file)
+    path = job_path(job_file, savepoint_path)
     program_arguments = check_program_arguments(session.console, job_file, arguments or [], options)
     if compiled and path.suffix == ".py":  # Python also runs archives and compiled programs
         check_program(path)

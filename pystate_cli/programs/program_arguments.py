@@ -164,8 +164,12 @@ def check_program_arguments(
 _PROGRAM = "give the path of a Python program; pystate new NAME makes one"
 
 
-def job_path(job_file: str) -> Path:
+def job_path(job_file: str, savepoint: str | None = None) -> Path:
     """Return the path of the program.
+
+    Args:
+        job_file: As it was given.
+        savepoint: The value of -s: the program itself, where a variable in its place was empty.
 
     Raises:
         UsageError: There is no such file, or no working directory any more.
@@ -176,10 +180,13 @@ def job_path(job_file: str) -> Path:
         message = "The working directory was deleted: the program would have none."
         raise UsageError(message, hint="cd to a directory that exists") from error
     path = Path(job_file).expanduser().absolute()
+    hint = _PROGRAM
+    if savepoint is not None and savepoint.endswith(".py") and Path(savepoint).is_file():
+        hint = f"-s has taken {savepoint} for the savepoint: is a variable of your command not set?"
     if not path.exists():
         message = f"The job file does not exist: {job_file}"
-        raise UsageError(message, where=str(path.parent), hint=_PROGRAM)
+        raise UsageError(message, where=str(path.parent), hint=hint)
     if not path.is_file():
         message = f"The job file is not a file: {job_file}"
-        raise UsageError(message, where=str(path), hint=_PROGRAM)
+        raise UsageError(message, where=str(path), hint=hint)
     return path

@@ -448,3 +448,13 @@ def test_a_stream_without_watermarks_that_event_time_waits_for(found, written):
 def test_processing_time_waits_for_no_stream(found, written):
     _, findings = found(written(WAITING.format(domain="processing")))
     assert [one for one in findings if one[0] == "warning"] == []
+
+
+@pytest.mark.parametrize("command", ["check", "info", "run", "dev"])
+@pytest.mark.parametrize("argument", ["input", "none"])
+def test_a_program_that_was_taken_for_the_savepoint_of_an_empty_variable(pystate, written, tmp_path, command, argument):
+    path = written("")
+    (tmp_path / "input").mkdir()
+    code, _, err = pystate(command, "-s", path, argument)
+    assert code == 2
+    assert f"try: -s has taken {path} for the savepoint: is a variable of your command not set?" in " ".join(err.split())
