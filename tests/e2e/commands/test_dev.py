@@ -1,4 +1,4 @@
-"""`pystate dev` on Spark: the state goes on over a save, what doesn't fit leaves the job alone, and nothing is left."""
+"""`pystate dev` on Spark: state goes on over a save and a kill, what does not fit leaves the job alone, nothing is left."""
 
 import os
 import re
@@ -36,7 +36,7 @@ numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").
 numbers.key_by(lambda _: "all", Types.STRING()).process(Count(), Types.STRING()).uid("count").print()
 env.execute("counted")
 """
-PRINTED = re.compile(r"(old|new) (\d+)")
+PRINTED = re.compile(r"(old|new) (\d+)\n")
 
 
 def processes_of(home: Path) -> list[str]:
@@ -52,6 +52,10 @@ def processes_of(home: Path) -> list[str]:
     return found
 
 
+def printed(output: Path) -> list[int]:
+    return [int(number) for _, number in PRINTED.findall(output.read_text())]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_state_goes_on_over_a_save_and_nothing_is_left_of_a_session(tmp_path):
@@ -63,8 +67,12 @@ def test_state_goes_on_over_a_save_and_nothing_is_left_of_a_session(tmp_path):
     output, told = tmp_path / "output", tmp_path / "told"
     environment = {**os.environ, "PYSTATE_HOME": str(home), "PYSTATE_CONF_DIR": str(ROOT / "conf")}
     command = [sys.executable, "-m", "pystate_cli", "dev", "-p", "1", str(program)]
-    with output.open("wb") as out, told.open("wb") as err:
-        session = subprocess.Popen(command, stdout=out, stderr=err, env=environment, cwd=tmp_path)
+
+    def begin() -> subprocess.Popen[bytes]:
+        with output.open("wb") as out, told.open("wb") as err:
+            return subprocess.Popen(command, stdout=out, stderr=err, env=environment, cwd=tmp_path)
+
+    session = begin()
 
     def says(*sentences: str) -> None:
         def there() -> bool:
@@ -83,12 +91,20 @@ def test_state_goes_on_over_a_save_and_nothing_is_left_of_a_session(tmp_path):
         naming.write_text('NAME = "new"\n')
         says("Version 4 runs after")
         wait_until(lambda: re.search(r"new \d+\n", output.read_text()))
+        session.kill()
+        session.wait(LONGEST_S)
+        before = printed(output)
+        assert before == list(range(1, len(before) + 1)), "none is lost or doubled"
+        session = begin()
+        says("and its session was killed: this one takes it over.", "Version 1 runs after")
+        wait_until(lambda: len(printed(output)) > 3)
     finally:
         session.send_signal(signal.SIGTERM)
         code = session.wait(LONGEST_S)
     assert code == 0, told.read_text()
     assert "To go on from the last savepoint: pystate dev -s " in told.read_text()
-    numbers = [int(number) for _, number in PRINTED.findall(output.read_text())]
-    assert numbers == list(range(1, len(numbers) + 1)), "none is lost or doubled"
+    after = printed(output)
+    assert after == list(range(after[0], after[0] + len(after))), "none is lost or doubled"
+    assert after[0] > before[-1]
     wait_until(lambda: not processes_of(home))
     assert [path.name for path in (home / "dev").glob("*/*")] == ["savepoints"]
