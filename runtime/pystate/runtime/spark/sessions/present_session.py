@@ -27,7 +27,7 @@ from pystate.runtime.spark.sessions.session_copy import session_like
 from pystate.runtime.spark.sessions.session_requirements import AT_RUN_TIME, MASTER, Missing, missing, refusal
 from pystate.runtime.spark.workers.python_files import add_python_files
 from pystate.runtime.spark.workers.shipping import ship
-from pystate.runtime.spark.workers.workers_of_present_session import WorkersOfPresentSession
+from pystate.runtime.spark.workers.workers_of_present_session import WorkersOfPresentSession, check_python
 
 _CONNECT = "pyspark.sql.connect"
 _OLDEST = (4, 1)
@@ -77,6 +77,8 @@ class PresentSession:
         self._lacking = lacking_settings(configuration, session)
         if any(one.requirement.grave for one in self._lacking):
             raise refusal(self._lacking)
+        if self._is_local:
+            check_python(context)
 
     def notices(self) -> list[str]:
         """Return sentences about what makes jobs slower or less safe there, and about options that have no effect."""

@@ -7,17 +7,53 @@ them, and where that imports from. As long as any job runs, that is the program'
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 import threading
 import weakref
 from collections import Counter
 from typing import Any
 
+from pystate.common.errors import ConfigurationError
+
 _OF_PYSPARK = "python3"
 """The Python that PySpark takes where nobody has set `PYSPARK_PYTHON`: any one that is found first."""
 _LOCK = threading.Lock()
 _ADDED: weakref.WeakKeyDictionary[Any, Counter[str]] = weakref.WeakKeyDictionary()
 """How many jobs need what was changed, by application: a folder, or the other Python."""
+
+
+def check_python(context: Any) -> None:
+    """Reject workers on this machine that run another Python than the program, since its functions can't be sent there.
+
+    Args:
+        context: The application, with a local master.
+
+    Raises:
+        ConfigurationError: They do, or there is no such Python.
+    """
+    name = str(context.pythonExec)
+    path = shutil.which(name)
+    if name == _OF_PYSPARK or (path is not None and os.path.abspath(path) == os.path.abspath(sys.executable)):
+        return
+    where, own = "PYSPARK_PYTHON", "{}.{}".format(*sys.version_info[:2])
+    hint = f'set it before the session is made: os.environ["PYSPARK_PYTHON"] = "{sys.executable}"'
+    if path is None:
+        message = f"There is no Python at {name}, which the workers of the Spark session that is there are to run."
+        raise ConfigurationError(message, where=where, hint=hint)
+    asked = subprocess.run(  # noqa: S603 - what Spark runs, too
+        [path, "-S", "-c", "import sys; print('{}.{}'.format(*sys.version_info[:2]))"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    there = asked.stdout.strip() or "an unknown version"
+    if there != own:
+        message = f"The workers of the Spark session that is there run Python {there} ({path}), the program runs {own}"
+        message = f"{message}; both must be the same."
+        raise ConfigurationError(message, where=where, hint=hint)
 
 
 class WorkersOfPresentSession:
