@@ -9,6 +9,7 @@ import sys
 import types
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -131,3 +132,15 @@ def test_the_programs_folder_is_the_one_its_imports_begin_at(tmp_path, monkeypat
         monkeypatch.setattr(sys, "argv", [str(argument)])
         assert program_folder() == expected
     shutil.rmtree(tmp_path / "package")
+
+
+def test_the_program_of_a_notebook_is_beside_it_and_not_beside_its_kernel(tmp_path, monkeypatch):
+    kernel = tmp_path / "site-packages" / "ipykernel_launcher.py"
+    kernel.parent.mkdir()
+    kernel.touch()
+    monkeypatch.setattr(sys, "argv", [str(kernel)])
+    monkeypatch.chdir(tmp_path)
+    assert program_folder() == kernel.parent
+    shell = SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert program_folder() == tmp_path

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.deployment_options import PythonOptions
 from pystate.common.errors import ConfigurationError
+from pystate.common.user_code.notebook import running_shell
 from pystate.runtime.spark.workers.python_files import python_files
 
 if TYPE_CHECKING:
@@ -73,7 +74,12 @@ def files_to_ship(configuration: Configuration, program: Path | None, folder: Pa
 
 
 def program_folder() -> Path | None:
-    """Return the folder that the program's modules are imported from; None if no program file is running."""
+    """Return the folder that the program's modules are imported from; None if no program file is running.
+
+    That of a notebook is the one that its kernel runs in: the file that was started is the kernel's.
+    """
+    if hasattr(running_shell(), "kernel"):
+        return Path.cwd()
     program = Path(sys.argv[0]).absolute()
     if not sys.argv[0] or not program.is_file():
         return None
