@@ -38,6 +38,7 @@ from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from pystate.runtime.spark.applications.yarn_start import watched_start
 from pystate.runtime.spark.sessions.session import create_session
+from pystate.runtime.spark.sessions.submitted import submitted_settings, with_submitted
 from pystate.runtime.spark.spark_resource_manager import SparkResourceManager
 from pystate.runtime.spark.workers.python_files import add_python_files
 
@@ -231,7 +232,9 @@ class EmbeddedExecutor(LocalExecutor):
             configuration = loaded.configuration
             for notice in loaded.notices:
                 sys.stderr.write(f"{notice}\n")
-        for sentence in close_to_others(home):
+        submitted = submitted_settings()
+        notices = [] if submitted is None else with_submitted(configuration, submitted)
+        for sentence in [*notices, *close_to_others(home)]:
             sys.stderr.write(f"{sentence}\n")
         super().__init__(configuration, home)
         home.remove_old_secrets()

@@ -44,6 +44,7 @@ from pystate.runtime.spark.sessions.session_requirements import (
     WORKER_SILENCE_S,
     is_at_least,
 )
+from pystate.runtime.spark.sessions.submitted import GATEWAY
 from pystate.runtime.spark.workers.python_files import add_python_files
 from pystate.runtime.spark.workers.shipping import ship
 
@@ -279,7 +280,11 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
     from pystate.runtime.spark.sessions.own_connections import guard_listeners
 
     builder = SparkSession.builder.appName(app_name)
-    secrets = secret_settings(settings)
+    # a JVM that is there gets them by its socket; otherwise they must not be in the command line of the one to start
+    submitted = GATEWAY in os.environ
+    secrets = {} if submitted else secret_settings(settings)
+    if submitted and target is not ExecutionTarget.SPARK:  # the environment of that JVM is none of ours
+        builder = builder.config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
     for key, value in settings.items():
         if key not in secrets:
             builder = builder.config(key, value)
