@@ -34,7 +34,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest screenshots dashboard-figures docs lock dist release wheelhouse release-tools matrix clean
+.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest screenshots dashboard-figures docs lock zip dist release wheelhouse release-tools matrix clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -132,6 +132,9 @@ lock: $(LOCK_VENV)/bin/uv ## Write requirements/*.lock from pyproject.toml (UPGR
 	$(UV_COMPILE) requirements/peers.in -o requirements/peers.lock
 	$(UV_COMPILE) requirements/docs.in -o requirements/docs.lock
 	$(filter-out --universal --python-version 3.10,$(UV_COMPILE)) --python-version 3.11 requirements/pyflink.in -o requirements/pyflink.lock
+
+zip: dist ## Write dist/pystate.zip for spark-submit --py-files: the wheel by a name that Spark takes
+	cp "$$(ls -t dist/*.whl | head -1)" dist/pystate.zip
 
 dist: $(INSTALLED) ## Build source archive and wheel into dist/, the same bytes for the same commit
 	$(BIN)/python -m release.build

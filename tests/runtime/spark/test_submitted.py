@@ -27,14 +27,14 @@ def test_its_settings_count_for_more_and_options_of_pystate_go_with_them():
     configuration = Configuration(
         {"pystate.spark.master": "local[2]", "spark.executor.memory": "1g", "parallelism.default": "1"}
     )
-    own = {"spark.executor.memory": "2g", "spark.pystate.parallelism.default": "3", "spark.pystate.epoch.interval": "5 s"}
+    own = {"spark.executor.memory": "2g", "spark.pystate.parallelism.default": "3", "spark.pystate.job-id": "ab" * 16}
     assert with_submitted(configuration, {**OF_SUBMIT, **own}) == []
     settings = session_settings(configuration)
     assert settings["spark.master"] == "local[8]"
     assert settings["spark.executor.memory"] == "2g"
     assert settings["spark.sql.shuffle.partitions"] == "3"
     assert settings["spark.app.name"] == "job.py"
-    assert configuration.to_dict()["pystate.epoch.interval"] == "5 s"
+    assert configuration.to_dict()["pystate.job-id"] == "ab" * 16
     assert not [key for key in settings if key.startswith(("spark.submit", "spark.app.submitTime", "spark.pystate"))]
 
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, cast
 from pystate.common.configuration.configuration import Configuration, OriginKind, load_configuration
 from pystate.common.configuration.file_system_settings import current_settings, initialize
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
 from pystate.common.errors import ExternalSystemError, PystateError
 from pystate.common.files.folders import make_private_folder
-from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_file_atomically
+from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, parse_job_id, write_file_atomically
 from pystate.common.files.private_home import close_to_others
 from pystate.common.job_client import JobClient
 from pystate.common.job_execution_result import JobExecutionResult
@@ -33,6 +34,7 @@ from pystate.runtime.driver.library_logs import keep_libraries_off_stdout
 from pystate.runtime.driver.program.early_check import check_before_spark
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs, Share
+from pystate.runtime.driver.resumed_job import resume
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
@@ -237,6 +239,9 @@ class EmbeddedExecutor(LocalExecutor):
         for sentence in [*notices, *close_to_others(home)]:
             sys.stderr.write(f"{sentence}\n")
         super().__init__(configuration, home)
+        fixed = configuration.get(PystateOptions.JOB_ID)
+        self._fixed_id = None if fixed is None else parse_job_id(fixed)
+        self._job_id = self._fixed_id or self._job_id
         home.remove_old_secrets()
         add_python_files(configuration)
         # modules beside the program must be found by the workers too
@@ -266,7 +271,14 @@ class EmbeddedExecutor(LocalExecutor):
         return self._jobs.run(self.prepared(graph, configuration, job_name))
 
     def new_status(self, directory: JobDirectory, job_name: str) -> JobStatusStore:
-        """Return the store of the job's status, and write the files by which others find the job."""
+        """Return the store of the job's status, and write the files by which others find the job.
+
+        Raises:
+            PystateError: The program has started the job before, and it can't go on.
+        """
+        told = resume(directory, self._job_id) if self._job_id == self._fixed_id else None
+        if told is not None:
+            sys.stderr.write(f"{told}\n")
         EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
         write_file_atomically(directory.secret, new_secret())
         status = super().new_status(directory, job_name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pystate.common.errors import JobExecutionError, PystateError, UsageError
+from pystate.common.errors import DriverLostError, PystateError, UsageError
 from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.processes import is_alive, started_at
@@ -60,7 +60,7 @@ def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> Job
     else:
         message = f"The program that ran the job (process {program.pid} on {program.host}) ended before the job."
         hint = "pystate checkpoints shows what it has left; start the program from there with execution.state-recovery.path"
-        failure = JobFailure.of(JobExecutionError(message, where=program.program or None, hint=hint), "")
+        failure = JobFailure.of(DriverLostError(message, where=program.program or None, hint=hint), "")
         status = replace(status.with_failure(failure, now), failure=failure).moved_to(JobStatus.FAILED, now)
     status.write_to(directory.status, directory.status_reserve)
     return status

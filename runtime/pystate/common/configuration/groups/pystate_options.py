@@ -31,6 +31,14 @@ class SparkOptions:
 class PystateOptions:
     """Ours; Flink has no such keys."""
 
+    JOB_ID = ConfigOption[str | None](
+        "pystate.job-id",
+        StringType("32 hex digits"),
+        None,
+        "The id of the first job of a program that runs its jobs itself, and that something else starts again when it dies:"
+        " spark-submit under a supervisor. A job of this id that has not ended goes on from its latest checkpoint; one that"
+        " has ended isn't run again. Without it each start is a new job.",
+    )
     EPOCH_INTERVAL = ConfigOption[int](
         "pystate.epoch.interval",
         DurationType(),

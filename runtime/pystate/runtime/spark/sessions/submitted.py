@@ -10,8 +10,8 @@ import os
 from collections.abc import Mapping
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.configuration.options import is_known
-from pystate.common.configuration.pystate_options import SparkOptions
 from pystate.runtime.spark.sessions.session_requirements import MASTER, REFUSED
 
 GATEWAY = "PYSPARK_GATEWAY_PORT"

@@ -1,0 +1,60 @@
+"""A job whose program is started again by something else than a job manager: it goes on, if it hasn't ended.
+
+It has the same id over all starts (`pystate.job-id`), so its folder says how far it has come. The new driver's term ends
+that of the one before, which completes no checkpoint any more, should it live on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.errors import DriverLostError, JobExecutionError, JobTerminatedError
+from pystate.common.files.home import JobDirectory
+from pystate.common.job_status import JobStatus
+from pystate.common.time import current_time_ms
+from pystate.runtime.job_folder.job_record import JobRecord
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+
+
+def resume(directory: JobDirectory, job_id: str) -> str | None:
+    """Let a job go on that an earlier start of the program has left; return a sentence about it, None for a new job.
+
+    Args:
+        directory: The job's files.
+        job_id: The job.
+
+    Raises:
+        JobTerminatedError: It has ended.
+        JobExecutionError: Its program runs on this machine, or a job manager runs it.
+        PystateError: One of its files is damaged.
+    """
+    key = PystateOptions.JOB_ID.key
+    status, program = JobStatusFile.read_from(directory.status), EmbeddedProgramFile.read_from(directory.embedded)
+    if JobRecord.read(directory) is not None:
+        message = f"The job {job_id} is one that a job manager has started."
+        raise JobExecutionError(message, where=key, hint="give the program an id of its own: 32 hex digits")
+    if status is None:
+        return None
+    if program is not None and program.runs():
+        message = f"The job {job_id} runs already, in process {program.pid} on {program.host}."
+        raise JobExecutionError(message, where=key, hint="pystate list shows it; pystate stop or pystate cancel ends it")
+    if status.state.is_terminal and not _was_lost(status):
+        message = f"The job {job_id} has {status.state.value}, so it isn't run again."
+        hint = f"give the next one another {key}; execution.state-recovery.path lets it start from a savepoint"
+        raise JobTerminatedError(message, where=key, hint=hint)
+    now = current_time_ms()
+    if status.state is JobStatus.CANCELLING:
+        status.moved_to(JobStatus.CANCELED, now).write_to(directory.status)
+        return resume(directory, job_id)
+    going_on = replace(status, state=JobStatus.RUNNING, end_time=-1) if status.state.is_terminal else status
+    going_on = going_on.restarting(now)
+    going_on.write_to(directory.status)
+    return f"Job {job_id} goes on from its latest checkpoint: its program was started again (attempt {going_on.attempt})."
+
+
+def _was_lost(status: JobStatusFile) -> bool:
+    """Whether a job counts as FAILED only since its program had ended without a word."""
+    failure = status.failure
+    return status.state is JobStatus.FAILED and failure is not None and failure.error_class == DriverLostError.__name__
