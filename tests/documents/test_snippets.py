@@ -45,7 +45,7 @@ ELSEWHERE = {
     "connectors-own.md": "tests/documents/test_connectors_page.py",
     "getting-started.md": "tests/documents/test_getting_started_page.py",
     "getting-started.zh.md": "tests/documents/test_getting_started_page.py",
-    "session.md": "tests/e2e/test_session_page.py",
+    "session.md": "tests/e2e/programs/test_session_page.py",
     "state-processor.md": "tests/documents/test_state_processor_page.py",
     "testing.md": "tests/documents/test_testing_page.py",
     "tutorial.md": "tests/documents/test_tutorial.py",

@@ -1,7 +1,7 @@
 """Seconds from `pystate run` to RUNNING and to the first result, on YARN and on threads of this machine.
 
     make servers
-    python benchmarks/yarn_start.py [ROUNDS]
+    python benchmarks/recovery/yarn_start.py [ROUNDS]
 
 YARN and HDFS are those of the tests, on loopback; Spark's jars are on the nodes. The two ways take turns.
 """
@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT)]
 
 from tests.e2e.test_yarn import PROGRAM, options_on  # noqa: E402
