@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "runtime"), str(ROOT)]
 
-from tests.e2e.test_yarn import PROGRAM, options_on  # noqa: E402
+from tests.e2e.clusters.test_yarn import PROGRAM, options_on  # noqa: E402
 from tests.faults.workload import Watched  # noqa: E402
 from tests.servers.yarn_cluster import running_yarn_cluster  # noqa: E402
 
