@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 _SECONDS = 180
 # what spark-defaults.conf, SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS say; no application is started
 _SETTINGS = """
-import json
+import json, os
 from pyspark import SparkConf, SparkContext
 SparkContext._ensure_initialized()
-print(json.dumps(dict(SparkConf().getAll())))
+os.write(1, json.dumps(dict(SparkConf().getAll())).encode())
 """
 _NAME = "session"
 

@@ -227,7 +227,7 @@ def campaign(run_job, spark, kafka, postgres_server, tmp_path, engine):
     ],
     indirect=["engine"],
 )
-def test_four_sinks_downstream_a_source_in_short(campaign, source, victim):
+def test_four_sinks_downstream_of_a_source_in_short(campaign, source, victim):
     campaign(source, 1, ["step", victim, "stop"])
 
 
@@ -236,7 +236,7 @@ def test_four_sinks_downstream_a_source_in_short(campaign, source, victim):
 @on_both_engines
 @pytest.mark.parametrize("seed", range(2, 12))
 @pytest.mark.parametrize("source", pairs_job.SOURCES)
-def test_four_sinks_downstream_a_source(campaign, source, seed):
+def test_four_sinks_downstream_of_a_source(campaign, source, seed):
     chance = random.Random(seed)
     cards = [*(chance.choice(CHEAP) for _ in range(4)), "broker", "database", "stop"]
     campaign(source, seed, chance.sample(cards, len(cards)))

@@ -43,6 +43,7 @@ NEEDS_MORE = {
     "GET /pystate/jobs/{job_id}/resubmission",
     "POST /pystate/jobs/{job_id}/fork",
     "POST /pystate/jobs/{job_id}/resubmission",
+    "POST /pystate/jobs/{job_id}/replacement",
     "POST /pystate/jobs/{job_id}/resubmit",
     "GET /jobmanager/log",
     "GET /jobmanager/logs/{log_name}",

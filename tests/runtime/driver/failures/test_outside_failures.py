@@ -40,6 +40,8 @@ _OF_THE_OUTSIDE = {
 }
 _OF_THE_PROGRAM = {
     "common/configuration/configuration.py": "a file of options, read before there is a job",
+    "common/configuration/hadoop_files.py": "a file that a variable or an option names",
+    "common/processes/internal_certificate.py": "files on the driver's machine that options name",
     "common/processes/rest_certificate.py": "of the job manager",
     "common/processes/rest_client_security.py": "of the command line",
     "common/files/tokens.py": "of the job manager and the command line",

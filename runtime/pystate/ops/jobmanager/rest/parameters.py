@@ -178,7 +178,9 @@ def directory(name: str, description: str, *, required: bool = False) -> Paramet
 
 def _hex_id(name: str, description: str) -> Parameter[str]:
     schema = {"type": "string", "pattern": "^[0-9a-fA-F]{32}$"}
-    return Parameter(name, description, schema, lambda _name, value: parse_job_id(value), required=True)
+    return Parameter(
+        name, description, schema, lambda name, value: parse_job_id(text_or_none(name, value) or ""), required=True
+    )
 
 
 def _trigger_id(name: str, value: Any) -> str | None:
