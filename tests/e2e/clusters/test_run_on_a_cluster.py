@@ -104,8 +104,8 @@ with open(sys.argv[1], "wb", buffering=0) as file:
             file.write(key.fileobj.recv(1 << 17))
 """
 
-IN_CLEAR = [b"word-", b"process_element"]
-"""What records and functions have in them."""
+IN_CLEAR = [b"word-", b"heartbeat"]
+"""What records and the calls of slots have in them."""
 
 
 class Sniffer:
