@@ -13,6 +13,7 @@ import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, ControlError
+from pystate.common.processes import tls_session
 from pystate.common.processes.control import (
     AuthenticatedListener,
     ControlClient,
@@ -23,7 +24,7 @@ from pystate.common.processes.control import (
     send_message,
 )
 from pystate.common.processes.internal_certificate import connection_secret
-from pystate.common.processes.tls_session import pem_of, secret_with, tls_session
+from pystate.common.processes.tls_session import pem_of, secret_with, tls_sessions
 from tests.servers.certificate import certificate
 from tests.waiting import LONGEST_S
 
@@ -179,6 +180,18 @@ def test_only_the_newest_tls_is_spoken(secret):
             older.wrap_socket(connection)
 
 
+def test_a_listener_goes_on_when_there_is_no_room_for_files_any_more(secret, monkeypatch):
+    with serving(secret) as server:
+        client = ControlClient(server.host, server.port, secret)
+        tls_session._context.cache_clear()  # as many other jobs would
+        assert tls_sessions(secret, server=False) is not None
+        monkeypatch.setattr(tls_session, "tempfile", None)
+        other = ControlClient(server.host, server.port, secret)
+        assert [one.call("say", said=5) for one in (client, other)] == [5, 5]
+        client.close()
+        other.close()
+
+
 def test_sockets_of_one_machine_are_not_encrypted(secret, tmp_path):
     listener = AuthenticatedListener(
         secret, lambda peer: send_message(peer, type(peer).__name__), path=str(tmp_path / "s"), name="u"
@@ -194,7 +207,7 @@ def test_each_secret_has_a_certificate_of_its_own_and_without_the_option_none():
     assert pem_of(first)
     assert pem_of(first) != pem_of(second)
     assert pem_of(connection_secret(Configuration())) == b""
-    assert tls_session(new_secret(), server=True) is None
+    assert tls_sessions(new_secret(), server=True) is None
 
 
 def files(pem, key):

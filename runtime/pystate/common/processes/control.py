@@ -32,7 +32,7 @@ from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 from pystate.common.overrides import override
 from pystate.common.processes.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
-from pystate.common.processes.tls_session import ENCRYPTED_BYTES, RECEIVED_BYTES, TlsSession, TlsSocket, tls_session
+from pystate.common.processes.tls_session import ENCRYPTED_BYTES, RECEIVED_BYTES, TlsSession, TlsSocket, tls_sessions
 from pystate.common.text.bounded_text import text_of
 
 logger = logging.getLogger(__name__)
@@ -173,7 +173,7 @@ def connect(address: Address, secret: bytes, *, timeout: float | None = None) ->
 
 
 def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
-    session = None if isinstance(address, str) else tls_session(secret, server=False)
+    sessions = None if isinstance(address, str) else tls_sessions(secret, server=False)
     with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as connecting:
         connecting.settimeout(timeout)
         connecting.connect(address)
@@ -185,7 +185,7 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         descriptor = connecting.detach()
-    connection = Peer(descriptor) if session is None else TlsPeer(descriptor, session)
+    connection = Peer(descriptor) if sessions is None else TlsPeer(descriptor, sessions())
     try:
         if isinstance(connection, TlsPeer):
             connection.shake_hands()
@@ -276,6 +276,8 @@ class AuthenticatedListener:
             self._socket.bind(path)
             self._socket.listen(_BACKLOG)
             self.address = path
+        # made now: later there may be no room for the certificate's file
+        self._sessions = None if isinstance(self.address, str) else tls_sessions(secret, server=True)
         # a connection that is gone when we come to it must not hold us up
         self._socket.setblocking(False)
         self._thread = threading.Thread(target=self._accept_loop, name=f"{name}-accept", daemon=True)
@@ -316,9 +318,8 @@ class AuthenticatedListener:
     def _receive(self, accepted: socket.socket, peer: str) -> None:
         accepted.setblocking(True)
         _send_at_once(accepted)
-        # one machine's own processes are told apart by the folder of a Unix socket
-        session = None if isinstance(self.address, str) else tls_session(self._secret, server=True)
-        connection = Peer(accepted.detach()) if session is None else TlsPeer(accepted.detach(), session)
+        descriptor = accepted.detach()
+        connection = Peer(descriptor) if self._sessions is None else TlsPeer(descriptor, self._sessions())
         cut = self._unproven.cut_count
         self._unproven.add(connection, peer)
         if self._unproven.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:

@@ -12,7 +12,7 @@ from pystate.common.distribution import pip_install
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.regular_files import MAX_WORD_BYTES, OddFileError, read_small_file
 from pystate.common.processes.control import new_secret
-from pystate.common.processes.tls_session import pem_of, secret_with, tls_session
+from pystate.common.processes.tls_session import pem_of, secret_with, tls_sessions
 
 _VALID = datetime.timedelta(days=3650)
 """How long a certificate that is made here is valid: no job runs longer without a restart."""
@@ -58,8 +58,9 @@ def _try(secret: bytes) -> None:
     if not pem_of(secret).startswith(b"-----BEGIN CERTIFICATE-----"):
         message = "the first file holds no certificate"
         raise ValueError(message)
-    server, client = tls_session(secret, server=True), tls_session(secret, server=False)
-    assert server is not None and client is not None  # noqa: S101 - there is a certificate
+    servers, clients = tls_sessions(secret, server=True), tls_sessions(secret, server=False)
+    assert servers is not None and clients is not None  # noqa: S101 - there is a certificate
+    server, client = servers(), clients()
     hello, answer, proof = bytearray(), bytearray(), bytearray()
     client.step(b"", hello.extend)
     server.step(hello, answer.extend)

@@ -37,14 +37,19 @@ def pem_of(secret: bytes) -> bytes:
     return begins + rest
 
 
-def tls_session(secret: bytes, *, server: bool) -> TlsSession | None:
-    """Return a session for a new connection; None if the secret carries no certificate.
+def tls_sessions(secret: bytes, *, server: bool) -> Callable[[], TlsSession] | None:
+    """Return what makes a session for each new connection; None if the secret carries no certificate.
+
+    Args:
+        secret: The secret.
+        server: Whether this side accepts the connections.
 
     Raises:
         ssl.SSLError: The certificate is damaged, or isn't the key's.
+        OSError: There is no room for a file of the certificate, which is there for a moment.
     """
     pem = pem_of(secret)
-    return TlsSession(_context(pem, server), server=server) if pem else None
+    return functools.partial(TlsSession, _context(pem, server), server=server) if pem else None
 
 
 @functools.lru_cache(maxsize=8)
