@@ -11,6 +11,7 @@ from pystate.runtime.spark.sessions.session import session_settings, settings_of
 from pystate.runtime.spark.sessions.session_requirements import missing, refusal, requirements
 
 MICRO_BATCH, REAL_TIME = ExecutionEngine.MICRO_BATCH, ExecutionEngine.REAL_TIME
+PIPELINED = "spark.python.udf.pipelined.enabled"
 PLAIN = {"spark.master": "local[*]", "spark.app.name": "pyspark-shell"}
 
 
@@ -67,9 +68,19 @@ def test_what_is_merely_slower_keeps_no_job_from_running():
 
 
 def test_the_real_time_engine_asks_for_its_own_settings_and_fewer_cores():
-    assert grave({"spark.master": "local[2]"}, engine=REAL_TIME) == {}
-    lacking = {one.requirement.key for one in missing(1, REAL_TIME, {"spark.master": "local[2]"}.get)}
+    pipelined = {"spark.master": "local[2]", PIPELINED: "true"}
+    assert grave(pipelined, engine=REAL_TIME) == {}
+    lacking = {one.requirement.key for one in missing(1, REAL_TIME, pipelined.get)}
     assert set(application_settings()) <= lacking
+
+
+@pytest.mark.parametrize("found", [None, "false"])
+def test_the_real_time_engine_does_not_run_where_records_would_wait_for_the_end_of_a_task(found):
+    """A job would be RUNNING, and nothing would ever come out; on the micro-batch engine it is merely slower."""
+    settings = {"spark.master": "local[4]", **({} if found is None else {PIPELINED: found})}
+    assert grave(settings, engine=REAL_TIME) == {PIPELINED: found}
+    assert grave(settings) == {}
+    assert f"{PIPELINED} true" in str(refusal(missing(1, REAL_TIME, settings.get)))
 
 
 def test_a_cluster_is_asked_for_its_cores_later():

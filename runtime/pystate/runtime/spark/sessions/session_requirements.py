@@ -46,6 +46,7 @@ HEARTBEATS_THAT_FAIL = (1 << 31) - 1
 TRIES = 4
 """A lost Python worker costs a retry of its task, not the query."""
 
+_PIPELINED = "spark.python.udf.pipelined.enabled"
 _MASTER = re.compile(r"local(?:\[(?:\d+|\*)(?:,\s*(?P<tries>\d+))?\])?")
 _DURATION = re.compile(r"(\d+)\s*([a-z]*)")
 _SECONDS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -168,7 +169,14 @@ def requirements(parallelism: int, engine: ExecutionEngine) -> list[Requirement]
             grave=False,
         ),
         Requirement(
-            "spark.python.udf.pipelined.enabled",
+            _PIPELINED,
+            "true",
+            "records would wait between Spark and its Python workers until the task ends, and nothing would come out",
+            lambda value: (value or "false").lower() == "true",
+            engine=ExecutionEngine.REAL_TIME,
+        ),
+        Requirement(
+            _PIPELINED,
             "true",
             "rows wait for each other between Spark and its Python workers",
             lambda value: (value or "false").lower() == "true",
