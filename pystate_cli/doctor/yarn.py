@@ -42,12 +42,13 @@ def check_yarn(configuration: Configuration, fetch: Callable[[str], Any] | None 
         return
     file = next(one for folder in folders if (one := folder / "yarn-site.xml").is_file())
     yield ok("hadoop settings", str(file))
-    page = next((one for one in addresses.pages if isinstance(fetch(f"{one}/ws/v1/cluster/info"), dict)), None)
-    if page is None:
+    told = ((page, fetch(f"{page}/ws/v1/cluster/info")) for page in addresses.pages)
+    page, info = next(((page, answer) for page, answer in told if isinstance(answer, dict)), ("", {}))
+    if not page:
         text = f"no resource manager answers at {', '.join(addresses.pages)}"
         yield fail("yarn", text, "look whether it runs, or whether it asks for Kerberos there: jobs start all the same then")
     else:
-        yield _check_nodes(page, fetch)
+        yield _check_nodes(page, info.get("clusterInfo", {}), fetch)
         yield _check_queue(page, configuration.spark_properties().get("spark.yarn.queue", "default"), fetch)
     yield _check_address(configuration)
     largest = hadoop_properties(file).get("yarn.scheduler.maximum-allocation-mb", "")
@@ -56,8 +57,7 @@ def check_yarn(configuration: Configuration, fetch: Callable[[str], Any] | None 
     yield _check_checkpoints(configuration)
 
 
-def _check_nodes(page: str, fetch: Callable[[str], Any]) -> Finding:
-    info = (fetch(f"{page}/ws/v1/cluster/info") or {}).get("clusterInfo", {})
+def _check_nodes(page: str, info: dict[str, Any], fetch: Callable[[str], Any]) -> Finding:
     metrics = (fetch(f"{page}/ws/v1/cluster/metrics") or {}).get("clusterMetrics", {})
     nodes, free, total = (int(metrics.get(name, 0)) for name in ("activeNodes", "availableMB", "totalMB"))
     told = f"Hadoop {info.get('hadoopVersion', '?')} at {page}, {info.get('state', '?')}"

@@ -1,4 +1,4 @@
-"""A job manager killed -9 in front of each step of a rescale that it does itself: the next one goes on with it."""
+"""A job manager killed -9 before each step of a rescale that it does itself: the next one goes on with it."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class YarnCluster:
         return "\n".join(f"{path.name}:\n{path.read_text('utf-8', 'replace')[-3000:]}" for path in self.root.glob("*.log"))
 
     def _command(self, conf_dir: Path, main: str, *options: str) -> list[str]:
-        # Hadoop's logger in front of the one that logs nothing
+        # Hadoop's logger before the one that logs nothing
         logger = next(hdfs_cluster.JARS.glob("slf4j-reload4j-*.jar"))
         class_path = os.pathsep.join([str(conf_dir), str(logger), f"{JARS}/*", f"{hdfs_cluster.JARS}/*"])
         java = [str(self._java.executable), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]

@@ -1,4 +1,4 @@
-"""A job manager that is killed -9 in front of a chosen step of the rescales that it does itself.
+"""A job manager that is killed -9 before a chosen step of the rescales that it does itself.
 
 Its steps are what it does to files, to drivers, and what it asks of them, on the threads of rescales.
 """
@@ -27,7 +27,7 @@ _TOLD = ("stop", "cancel")
 
 
 class Dying:
-    """Counts steps, and kills the process in front of one.
+    """Counts steps, and kills the process before one.
 
     Args:
         last: The step.
@@ -78,7 +78,7 @@ class Dying:
 
 
 class DyingManager(ManagerProcess):
-    """A job manager that is killed in front of a step of a rescale."""
+    """A job manager that is killed before a step of a rescale."""
 
     serve = f"import os; from {__name__} import Dying, STEP; Dying(int(os.environ[STEP])).install()\n{harness._SERVE}"
 

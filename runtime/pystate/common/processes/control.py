@@ -68,11 +68,17 @@ class Peer(_Connection):
 
     Attributes:
         closing: Held while it is closed.
+        session: That of TLS; None if nothing is encrypted.
     """
+
+    session: TlsSession | None = None
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor)
         self.closing = threading.Lock()
+
+    def shake_hands(self) -> None:
+        """Agree on keys with the peer if anything is encrypted; raises an OSError or EOFError."""
 
     @override
     def close(self) -> None:
@@ -90,10 +96,10 @@ class TlsPeer(Peer):
 
     def __init__(self, descriptor: int, session: TlsSession) -> None:
         super().__init__(descriptor)
-        self.session = session
+        self.session: TlsSession = session
 
+    @override
     def shake_hands(self) -> None:
-        """Agree on keys with the peer, and check its certificate; raises an OSError or EOFError."""
         self.session.shake_hands(functools.partial(os.read, self.fileno()), self._write)
 
     def _write(self, data: bytes) -> None:
@@ -123,10 +129,20 @@ class TlsPeer(Peer):
         return received
 
 
+def _peer(descriptor: int, sessions: Callable[[], TlsSession] | None) -> Peer:
+    """Return the connection of a connected socket, encrypted if there is what makes sessions."""
+    return Peer(descriptor) if sessions is None else TlsPeer(descriptor, sessions())
+
+
+def socket_of(connection: Peer) -> socket.socket:
+    """Return a socket of its own for an authenticated connection that is to be closed; what it carries may be encrypted."""
+    return socket.socket(fileno=os.dup(connection.fileno()))
+
+
 def loop_socket(connection: Peer) -> socket.socket | TlsSocket:
-    """Return a socket of its own for an authenticated connection that is to be closed."""
-    made = socket.socket(fileno=os.dup(connection.fileno()))
-    return TlsSocket(made, connection.session) if isinstance(connection, TlsPeer) else made
+    """Return the same with methods that encrypt and decrypt, if the connection does."""
+    made = socket_of(connection)
+    return made if connection.session is None else TlsSocket(made, connection.session)
 
 
 def new_secret() -> bytes:
@@ -184,11 +200,9 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
             limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
             connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        descriptor = connecting.detach()
-    connection = Peer(descriptor) if sessions is None else TlsPeer(descriptor, sessions())
+        connection = _peer(connecting.detach(), sessions)
     try:
-        if isinstance(connection, TlsPeer):
-            connection.shake_hands()
+        connection.shake_hands()
         answer_challenge(connection, secret)
         deliver_challenge(connection, secret)
     except BaseException:
@@ -318,8 +332,7 @@ class AuthenticatedListener:
     def _receive(self, accepted: socket.socket, peer: str) -> None:
         accepted.setblocking(True)
         _send_at_once(accepted)
-        descriptor = accepted.detach()
-        connection = Peer(descriptor) if self._sessions is None else TlsPeer(descriptor, self._sessions())
+        connection = _peer(accepted.detach(), self._sessions)
         cut = self._unproven.cut_count
         self._unproven.add(connection, peer)
         if self._unproven.cut_count > cut and time.monotonic() - self._said_at > _SAID_EVERY_SECONDS:
@@ -344,8 +357,7 @@ class AuthenticatedListener:
     def _admit(self, connection: Peer) -> None:
         with connection:
             try:
-                if isinstance(connection, TlsPeer):
-                    connection.shake_hands()
+                connection.shake_hands()
                 deliver_challenge(connection, self._secret)
                 answer_challenge(connection, self._secret)
             except (AuthenticationError, EOFError, OSError, AssertionError, ValueError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import struct
 from collections import deque
@@ -14,7 +13,7 @@ from typing import Any
 import msgpack
 
 from pystate.common.errors import ControlError
-from pystate.common.processes.control import Address, TlsPeer, connect
+from pystate.common.processes.control import Address, connect, socket_of
 from pystate.common.processes.tls_session import TlsSession
 from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, QueryOutcome
@@ -161,9 +160,9 @@ class SlotChannel(asyncio.Protocol):
 
     def _connect(self) -> tuple[socket.socket, TlsSession | None]:
         with connect(self.address, self._secret, timeout=_CONNECT_SECONDS) as connection:
-            connecting = socket.socket(fileno=os.dup(connection.fileno()))
+            connecting = socket_of(connection)
         connecting.setblocking(False)
-        return connecting, connection.session if isinstance(connection, TlsPeer) else None
+        return connecting, connection.session
 
     def _send(self) -> None:
         """Send the waiting reads, unless a request is pending."""
