@@ -22,7 +22,7 @@ from pystate.core.api.executor import register_executor
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.job_master import JobMaster
 from tests import hypothesis_profiles
-from tests.common.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
+from tests.common.files.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
 from tests.servers.kafka_broker import kafka, spark_jars  # noqa: F401 - a fixture: one broker for all tests of a process

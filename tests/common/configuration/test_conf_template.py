@@ -11,7 +11,7 @@ from pystate.common.configuration.configuration import load_configuration
 from pystate.common.configuration.options import ALL_OPTIONS
 from pystate.common.files.home import PystateHome
 
-REPOSITORY = Path(__file__).parents[2]
+REPOSITORY = Path(__file__).parents[3]
 
 
 def test_the_file_in_the_repository_is_the_one_the_options_make() -> None:
