@@ -18,7 +18,7 @@ from pystate.runtime.spark.applications.yarn_resource_manager import (
     yarn_conf_dirs,
 )
 from pystate.runtime.spark.applications.yarn_start import watched_start
-from tests.runtime.spark.test_waiting_for_cores import Cluster
+from tests.runtime.spark.applications.test_waiting_for_cores import Cluster
 from tests.waiting import wait_until
 
 PAGE = "http://rm:8088"
