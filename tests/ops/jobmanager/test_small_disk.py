@@ -15,10 +15,10 @@ import pytest
 from pystate.common.files.home import read_json
 from pystate.ops.jobmanager.drivers.driver_process import DRIVER_COMMAND, DriverLauncher
 from pystate_cli.command_line import run_command_line
+from tests.ops.jobmanager.drivers.test_driver_restart import details, failure_of, pid_of, starts, wait_for_another
 from tests.ops.jobmanager.harness import PYTHON_PATH, REPOSITORY, ManagerProcess, eventually
 from tests.ops.jobmanager.high_availability.conftest import LEASE, raw_get, standby_options, wait_until_leads
 from tests.ops.jobmanager.small_disk import IS_ROOT, SmallDisk, can_unshare, needs_root, small_disk
-from tests.ops.jobmanager.test_driver_restart import details, failure_of, pid_of, starts, wait_for_another
 
 PROGRAM = """
 import pathlib, sys, time

@@ -16,8 +16,8 @@ from pystate.common.files import job_files
 from pystate.common.files.home import read_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.ops.jobmanager.rest.rest_errors import CLIENT_HEADER
+from tests.ops.jobmanager.drivers.test_driver_restart import details, failure_of, pid_of, starts, wait_for_another
 from tests.ops.jobmanager.harness import eventually
-from tests.ops.jobmanager.test_driver_restart import details, failure_of, pid_of, starts, wait_for_another
 
 
 class Refusing:

@@ -14,8 +14,8 @@ from pystate.common.files.home import JobDirectory
 from pystate.common.processes.processes import cpu_ticks
 from pystate.ops.jobmanager.drivers.driver_heartbeat import DriverHeartbeat, HeartbeatTerms, Sign
 from pystate_cli.client import job_manager
+from tests.ops.jobmanager.drivers.test_driver_restart import details, pid_of, wait_for_another
 from tests.ops.jobmanager.harness import ManagerThread, eventually
-from tests.ops.jobmanager.test_driver_restart import details, pid_of, wait_for_another
 
 TERMS = HeartbeatTerms(interval_ms=10_000, timeout_ms=50_000)
 QUICK = {"heartbeat.interval": "100 ms", "heartbeat.timeout": "3 s"}
