@@ -1,8 +1,8 @@
 """What `execution.buffer-timeout.interval` costs and saves on the real-time engine: processor time, and the age of records.
 
-    python benchmarks/buffer_timeout.py [--rates 500 5000] [--timeouts 0 5 20] [--seconds 10] [--rounds 1]
+    python benchmarks/real_time/buffer_timeout.py [--rates 500 5000] [--timeouts 0 5 20] [--seconds 10] [--rounds 1]
 
-The job of `benchmarks/real_time.py`, `source -> map -> key_by -> count in state` with a checkpoint a second, parallelism 2.
+The job of `real_time.py`, `source -> map -> key_by -> count in state` with a checkpoint a second, parallelism 2.
 *cores* is the processor time of all processes of the job (driver, JVM, workers, slots) for a second of the clock, between
 the first full seconds and the last ones. The sides take turns. Linux only.
 """
@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from keyed_count import machine
 from real_time import JOB, PATIENCE_SECONDS, WARM_SECONDS, Run

@@ -1,6 +1,6 @@
 """How old records are when they are counted after a shuffle, how long checkpoints take, and how many records go through.
 
-    python benchmarks/real_time.py [--rate 50000] [--slow-rate 5000] [--seconds 20] [--parallelism 2] [--rounds 1]
+    python benchmarks/real_time/real_time.py [--rate 50000] [--slow-rate 5000] [--seconds 20] [--parallelism 2] [--rounds 1]
         [--pyflink PYTHON]
 
 `source -> map -> key_by -> count in state`, with a checkpoint a second, on both engines and in PyFlink (thread mode), one
@@ -22,6 +22,8 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from keyed_count import machine
 from running_job import RunningJob

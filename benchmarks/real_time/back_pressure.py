@@ -1,6 +1,6 @@
 """Checkpoints and memory of a job whose sink is slow, with barriers that wait for records and with ones that overtake them.
 
-    python benchmarks/back_pressure.py [--minutes 2] [--modes aligned unaligned] [--sleep-ms 1] [--text 100]
+    python benchmarks/real_time/back_pressure.py [--minutes 2] [--modes aligned unaligned] [--sleep-ms 1] [--text 100]
         [--parallelism 2] [--interval 5]
 
 A source without end, a shuffle, and after it a function that sleeps for each record; a checkpoint each `--interval`
@@ -12,9 +12,12 @@ import argparse
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from keyed_count import machine
 from running_job import RunningJob

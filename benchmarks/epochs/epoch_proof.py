@@ -1,6 +1,6 @@
 """What the proof that an epoch is whole takes: of an almost empty epoch, and of one with many rows.
 
-    python benchmarks/epoch_proof.py [EPOCHS] [ROWS] [PARALLELISM]
+    python benchmarks/epochs/epoch_proof.py [EPOCHS] [ROWS] [PARALLELISM]
 
 A keyed count reads a file per epoch: EPOCHS files of one row, then EPOCHS files of ROWS rows, the first five of each left
 out. Timed in the driver, per epoch: all of it, the proof (what Spark's status store is asked, and the comparison), and the
@@ -15,6 +15,8 @@ import tempfile
 import time
 from collections import defaultdict
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from epoch_overhead import LEFT_OUT
 from keyed_count import COUNTED, Count, machine

@@ -1,6 +1,6 @@
 """Where a row's time goes on its way from Spark through a slot and back, by processor time.
 
-    python benchmarks/row_hops.py [--rows 400000] [--keys 100000] [--rounds 2] [--backend hashmap] [--job sum]
+    python benchmarks/real_time/row_hops.py [--rows 400000] [--keys 100000] [--rounds 2] [--backend hashmap] [--job sum]
         [--py-spy PROGRAM] [--flame FOLDER]
 
 Queries of one session, in turn, each with one hop more than the one before it, over the same CSV files into the `noop`
@@ -19,10 +19,13 @@ import os
 import re
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from keyed_count import machine
 from processes import children

@@ -1,4 +1,4 @@
-"""The job of `benchmarks/real_time.py`, for both systems: numbers -> key_by -> count in state -> how old is each.
+"""The job of `benchmarks/real_time/real_time.py`, for both systems: numbers -> key_by -> count in state -> how old is each.
 
 python real_time_job.py FOLDER ROWS_PER_SECOND SECONDS PARALLELISM [REST_PORT]
 

@@ -1,6 +1,6 @@
 """What an almost empty epoch costs against the number of subtasks, of operators in a chain, and of levels.
 
-    python benchmarks/epoch_scale.py [--subtasks 2 4 8 16 32 64] [--operators 1 4 16] [--levels 1 2 3 5] [--epochs 8]
+    python benchmarks/epochs/epoch_scale.py [--subtasks 2 4 8 16 32 64] [--operators 1 4 16] [--levels 1 2 3 5] [--epochs 8]
 
 Each epoch reads a file of one row. A job has levels (`key_by`, each with a keyed count) at a parallelism, and operators
 (`map`s) chained after the last one. Cases differ from `--base` (parallelism 2, one operator, one level) in one figure
@@ -16,6 +16,8 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from keyed_count import COUNTED, Count, machine
 from processes import processors_s

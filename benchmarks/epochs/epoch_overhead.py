@@ -1,6 +1,6 @@
 """Milliseconds of an almost empty epoch, and from a row's arrival to its output: pystate next to the same Spark query.
 
-    python benchmarks/epoch_overhead.py [EPOCHS] [PARALLELISM]
+    python benchmarks/epochs/epoch_overhead.py [EPOCHS] [PARALLELISM]
 
 Every epoch reads a file of one row. The first table has the median and the 90th percentile of `triggerExecution` in the
 query's progress, the first epochs left out, with the files all there:
@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from keyed_count import COUNTED, Count, machine
 from pyspark.sql import functions as F
