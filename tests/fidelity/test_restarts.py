@@ -19,7 +19,7 @@ PROGRAMS = [
     "event_windows.session",
     "joins.interval_around",
     "timer_kinds.co_process_with_state_and_sides",
-    "timer_kinds.flushed_behind_each_other",
+    "timer_kinds.flushed_one_after_another",
     "window_kinds.session_dynamic_reduce",
 ]
 

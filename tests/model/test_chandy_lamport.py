@@ -114,7 +114,7 @@ def test_a_snapshot_tells_of_a_deadlock_and_only_of_one_that_is_there():
     assert {is_deadlocked(model.snapshot(world)) for world in ends} == {True, False}
 
 
-def test_a_deadlock_is_told_by_each_snapshot_that_begins_behind_it():
+def test_a_deadlock_is_told_by_each_snapshot_that_begins_after_it():
     model = ring((1, 1, 1))
     world = model.begin()
     for process in range(3):

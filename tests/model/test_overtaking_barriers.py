@@ -120,7 +120,7 @@ def test_data_that_comes_later_is_not_persisted(monkeypatch):
     finds("is lost in front of A", TWO, Budget(), UNALIGNED)
 
 
-def test_data_behind_the_barrier_is_persisted(monkeypatch):
+def test_data_after_the_barrier_is_persisted(monkeypatch):
     arrive = SingleCheckpointBarrierHandler._barrier_added
 
     def forget(self, channel, barrier):

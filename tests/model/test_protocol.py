@@ -68,7 +68,7 @@ def test_at_least_once_loses_nothing(budget):
     assert Protocol(TWO, budget, exactly_once=False).run().ends
 
 
-def test_at_least_once_sees_records_again_behind_a_failure():
+def test_at_least_once_sees_records_again_after_a_failure():
     job = Protocol(TWO, Budget(triggers=1, failures=1), exactly_once=False)
     with pytest.raises(FaultFoundError, match="again") as found:
         explore(job.begin(), job.steps, job.doubled)
@@ -125,7 +125,7 @@ def test_a_checkpoint_that_is_complete_without_all(monkeypatch):
     finds("checkpoint 1 completes with", TWO, Budget())
 
 
-def test_results_behind_the_barrier_that_they_belong_in_front_of(monkeypatch):
+def test_results_after_the_barrier_that_they_belong_before(monkeypatch):
     monkeypatch.setattr(RealTimeSubtask, "_settle", lambda _: None)
     finds("is lost in front of B", LINE, Budget())
 

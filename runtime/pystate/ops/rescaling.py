@@ -211,7 +211,7 @@ class Rescaling:
         else:
             failure = self._await_running(last.job_id, patient=last.goes_back)
         if last.goes_back:
-            self._after_way_back(savepoint, last.job_id, failure)
+            self._report_return(savepoint, last.job_id, failure)
         return self._after_start(savepoint, last.job_id, failure)
 
     def _never_began(self, job_id: str) -> bool:
@@ -411,9 +411,9 @@ class Rescaling:
     def _gone_back(self, savepoint: str) -> NoReturn:
         same = "the same savepoint" if self._snapshot is None else "the savepoint at which it was stopped"
         self._console.info(f"Starting it from {same} with the parallelism it had.")
-        self._after_way_back(savepoint, *self._resubmitted(savepoint, None))
+        self._report_return(savepoint, *self._resubmitted(savepoint, None))
 
-    def _after_way_back(self, savepoint: str, former: str | None, second: PystateError | None) -> NoReturn:
+    def _report_return(self, savepoint: str, former: str | None, second: PystateError | None) -> NoReturn:
         if former is not None and isinstance(second, _StillStartsError):  # nothing would be better than that
             self._forget()
             self._console.result(former)

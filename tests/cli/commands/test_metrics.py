@@ -98,7 +98,7 @@ def test_an_ended_job_is_watched_once(manager, pystate):
         ("seen", []),
     ],
 )
-def test_a_pattern_is_of_a_name_or_has_what_it_belongs_to_in_front(pattern, names):
+def test_a_pattern_is_of_a_name_or_is_preceded_by_what_it_belongs_to(pattern, names):
     rows = [
         row("numRestarts", task=None, operator=None, subtask=None),
         row("numRecordsIn", operator=None),

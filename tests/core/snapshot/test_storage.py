@@ -151,7 +151,7 @@ def test_state_written_in_pieces_is_whole(location: SnapshotLocation) -> None:
     assert location.open(handle).read() == b"".join(pieces) + b"end"
 
 
-def test_a_buffered_writer_may_stand_in_front(location: SnapshotLocation) -> None:
+def test_a_buffered_writer_may_wrap_it(location: SnapshotLocation) -> None:
     def write(file: BinaryIO) -> None:
         with io.BufferedWriter(file, 16) as buffered:
             buffered.write(b"x" * 100)

@@ -102,12 +102,12 @@ def reduce_numbers(env):
     return _numbers(env).reduce(lambda one, other: one * 10 + other)
 
 
-def aggregations_behind_each_other(env):
+def aggregations_one_after_another(env):
     totals = _sales(env).sum(1)
     return totals.key_by(lambda value: value[1] % 2 == 0, Types.BOOLEAN()).max(1).map(lambda value: value[1], Types.LONG())
 
 
-ONE_SUBTASK = ("aggregations_behind_each_other",)
+ONE_SUBTASK = ("aggregations_one_after_another",)
 BATCH = (
     "sum_of_tuples",
     "min_of_tuples",

@@ -106,7 +106,7 @@ def all_global_purging(env):
     return windows.reduce(together)
 
 
-def all_behind_keyed_windows(env):
+def all_after_keyed_windows(env):
     keyed = _timed(env).key_by(lambda value: value[0], TEXT).window(TumblingEventTimeWindows.of(Time.seconds(1)))
     return keyed.reduce(together).window_all(TumblingEventTimeWindows.of(Time.seconds(3))).process(Contents(), TEXT)
 

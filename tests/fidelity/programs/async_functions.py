@@ -130,11 +130,11 @@ def retried_until_the_timeout(env):
     return AsyncDataStream.ordered_wait_with_retry(few, Tries(False, 9), Time.seconds(1), strategy, 10, TEXT)
 
 
-def behind_and_in_front_of_a_key(env):
+def before_and_after_a_key(env):
     asked = AsyncDataStream.ordered_wait(_numbers(env), Slower(), LONG_ENOUGH, 10, INT)
     largest = asked.key_by(lambda value: "all", TEXT).max()
     last = AsyncDataStream.unordered_wait(largest, Some(), LONG_ENOUGH, 10, TEXT)
     return {"asked": asked.map(lambda value: value + 1, INT), "largest": last.filter(lambda text: text.startswith("50 "))}
 
 
-ONE_SUBTASK = ("ordered", "ordered_one_at_a_time", "unordered_one_at_a_time", "behind_and_in_front_of_a_key")
+ONE_SUBTASK = ("ordered", "ordered_one_at_a_time", "unordered_one_at_a_time", "before_and_after_a_key")

@@ -105,11 +105,11 @@ class Last(KeyedProcessFunction):
         yield ctx.get_current_key(), self.count.value()
 
 
-def timers_one_behind_the_other(env):
+def timers_one_after_the_other(env):
     return _keyed(env).process(Last(), PAIR)
 
 
-def timers_behind_timers(env):
+def timers_after_timers(env):
     return _keyed(env).process(Last(), PAIR).key_by(lambda value: "all", TEXT).process(Order(), TEXT)
 
 
@@ -172,13 +172,13 @@ def count_windows(env):
     return _keyed(env).count_window(2).process(Contents(), TEXT)
 
 
-def windows_behind_windows(env):
+def windows_after_windows(env):
     first = _keyed(env).window(TumblingEventTimeWindows.of(Time.seconds(1)))
     totals = first.reduce(lambda one, other: (one[0], one[1] + other[1]))
     return totals.key_by(by_name, TEXT).window(TumblingEventTimeWindows.of(Time.seconds(5))).process(Contents(), TEXT)
 
 
-def reduced_behind_reduced(env):
+def reduced_after_reduced(env):
     summed = _keyed(env).reduce(lambda one, other: (one[0], one[1] + other[1]))
     return summed.key_by(lambda value: value[1] % 2, Types.LONG()).reduce(lambda one, other: ("x", one[1] + other[1]))
 
@@ -268,19 +268,19 @@ def side_outputs(env):
 
 ONE_SUBTASK = (
     "order_of_a_key",
-    "timers_behind_timers",
+    "timers_after_timers",
     "count_windows",
     "count_trigger",
     "global_windows",
     "continuous_trigger",
-    "reduced_behind_reduced",
+    "reduced_after_reduced",
     "times_of_reduced",
 )
 BATCH = (
     "order_of_a_key",
     "watermarks",
-    "timers_one_behind_the_other",
-    "timers_behind_timers",
+    "timers_one_after_the_other",
+    "timers_after_timers",
     "timers_by_the_clock_far_away",
     "windows_by_the_clock_far_away",
     "tumbling_in_order",
@@ -291,8 +291,8 @@ BATCH = (
     "global_windows",
     "continuous_trigger",
     "count_windows",
-    "windows_behind_windows",
-    "reduced_behind_reduced",
+    "windows_after_windows",
+    "reduced_after_reduced",
     "times_of_reduced",
     "two_inputs",
     "two_inputs_without_keys",

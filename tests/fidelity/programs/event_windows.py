@@ -192,7 +192,7 @@ def window_all_aggregate(env):
     return windows.aggregate(Total(), accumulator_type=Types.LONG(), output_type=Types.LONG())
 
 
-def windows_behind_windows(env):
+def windows_after_windows(env):
     small = clicks(env).window(TumblingEventTimeWindows.of(Time.seconds(1))).process(Contents(), RESULT)
     large = small.key_by(lambda result: "all", Types.STRING()).window(TumblingEventTimeWindows.of(Time.seconds(5)))
     return large.process(Starts(), RESULT)

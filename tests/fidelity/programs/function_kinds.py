@@ -1,4 +1,4 @@
-"""State in functions that aren't process functions, kinds of time to live, side outputs behind side outputs."""
+"""State in functions that aren't process functions, kinds of time to live, side outputs after side outputs."""
 
 from pyflink.common import Time, Types
 from pyflink.datastream import (
@@ -190,7 +190,7 @@ class Large(ProcessFunction):
         yield value
 
 
-def side_outputs_behind_each_other(env):
+def side_outputs_one_after_another(env):
     split = env.from_collection(SALES, PAIR).process(Odd(), PAIR)
     odd = split.get_side_output(ODD).process(Large(), Types.LONG())
     large = odd.get_side_output(LARGE)
@@ -334,4 +334,4 @@ ONE_SUBTASK = (
     "ttl_by_writing",
     "every_thousandth",
 )
-BATCH = ("map_with_state", "side_outputs_behind_each_other", "connect_then_key_by", "union_of_keyed_streams")
+BATCH = ("map_with_state", "side_outputs_one_after_another", "connect_then_key_by", "union_of_keyed_streams")

@@ -77,7 +77,7 @@ def interval_around(env):
     return interval(env, -1000, 1000)
 
 
-def interval_behind(env):
+def interval_after(env):
     return interval(env, 0, 1500)
 
 

@@ -246,7 +246,7 @@ def keyed_map_filter_flat_map(env):
     }
 
 
-def two_keys_behind_each_other(env):
+def two_keys_one_after_another(env):
     sums = env.from_collection(SALES, PAIR).key_by(by_name, Types.STRING()).process(Larger(), PAIR)
     return sums.key_by(lambda value: value[1] % 2, Types.LONG()).map(lambda value: value[1], Types.LONG())
 

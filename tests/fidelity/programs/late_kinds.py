@@ -169,7 +169,7 @@ def state_of_a_late_window(env):
     return windows.process(Fired(), TEXT)
 
 
-def behind_late_windows(env):
+def after_late_windows(env):
     """What a window gives a second time may be late for the next one."""
     first = paced(env).window(TumblingEventTimeWindows.of(Time.seconds(1))).allowed_lateness(1500)
     sums = first.reduce(lambda one, other: (one[0], one[1] + other[1]))
@@ -227,7 +227,7 @@ PACED = (
     "global_is_never_late",
     "all_windows_late",
     "state_of_a_late_window",
-    "behind_late_windows",
+    "after_late_windows",
     "timers_that_elements_move",
     "timers_in_the_past",
 )

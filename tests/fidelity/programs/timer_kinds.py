@@ -200,7 +200,7 @@ class Flushed(KeyedProcessFunction):
         self.kept.clear()
 
 
-def flushed_behind_each_other(env):
+def flushed_one_after_another(env):
     return keyed(env).process(Flushed(), PAIR).key_by(lambda value: "all", TEXT).process(Alarm(1), TEXT)
 
 
@@ -263,6 +263,6 @@ BATCH = (
     "co_process_with_state_and_sides",
     "in_the_past",
     "by_the_clock_that_never_fire",
-    "flushed_behind_each_other",
+    "flushed_one_after_another",
     "no_watermarks",
 )

@@ -140,7 +140,7 @@ def by_timers(env):
     return _seen(windows.process(Total(), PAIR))
 
 
-def by_timers_behind_each_other(env):
+def by_timers_one_after_another(env):
     windows = _keyed(env).window(TumblingEventTimeWindows.of(Time.seconds(100))).trigger(AtTime())
     return _seconds(windows.process(Total(), PAIR))
 
@@ -160,30 +160,30 @@ def count_windows_sliding(env):
     return _seen(_keyed(env).count_window(2, 1).process(Total(), PAIR))
 
 
-def windows_behind_count_windows(env):
+def windows_after_count_windows(env):
     return _seconds(_keyed(env).count_window(2).process(Total(), PAIR))
 
 
-def windows_behind_count_windows_reduced(env):
+def windows_after_count_windows_reduced(env):
     return _seconds(_keyed(env).count_window(2).reduce(lambda one, other: (one[0], one[1] + other[1])))
 
 
-def sessions_behind_count_windows(env):
+def sessions_after_count_windows(env):
     totals = _keyed(env).count_window(1).process(Total(), PAIR)
     return totals.key_by(by_name, TEXT).window(EventTimeSessionWindows.with_gap(Time.seconds(2))).process(Contents(), TEXT)
 
 
-def windows_behind_global_windows(env):
+def windows_after_global_windows(env):
     windows = _keyed(env).window(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(2)))
     return _seconds(windows.process(Total(), PAIR))
 
 
-def windows_behind_global_windows_of_all(env):
+def windows_after_global_windows_of_all(env):
     windows = _timed(env).window_all(GlobalWindows.create()).trigger(PurgingTrigger.of(CountTrigger.of(3)))
     return _seconds(windows.process(Totals(), PAIR))
 
 
-def windows_behind_early_ones(env):
+def windows_after_early_ones(env):
     return _seconds(_keyed(env).window(SECONDS).trigger(CountTrigger.of(2)).process(Total(), PAIR))
 
 
@@ -196,7 +196,7 @@ class Alarm(KeyedProcessFunction):
         yield f"{ctx.get_current_key()}!", timestamp
 
 
-def timers_behind_count_windows(env):
+def timers_after_count_windows(env):
     alarms = _keyed(env).count_window(2).process(Total(), PAIR).key_by(by_name, TEXT).process(Alarm(), PAIR)
     return _seen(alarms)
 
@@ -265,14 +265,14 @@ ONE_SUBTASK = (
     "early_reduce",
     "count_windows",
     "count_windows_sliding",
-    "windows_behind_count_windows",
-    "windows_behind_count_windows_reduced",
-    "windows_behind_global_windows",
-    "windows_behind_global_windows_of_all",
-    "windows_behind_early_ones",
-    "timers_behind_count_windows",
+    "windows_after_count_windows",
+    "windows_after_count_windows_reduced",
+    "windows_after_global_windows",
+    "windows_after_global_windows_of_all",
+    "windows_after_early_ones",
+    "timers_after_count_windows",
     "rolling",
     "reduced",
 )
 PACED = ("late", "by_the_clock", "sessions_by_the_clock", "timers_by_the_clock")
-BATCH = ("at_the_end", "windows_behind_count_windows", "by_timers")
+BATCH = ("at_the_end", "windows_after_count_windows", "by_timers")

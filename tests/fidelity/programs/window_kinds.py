@@ -324,7 +324,7 @@ def window_of_another_key(env):
     )
 
 
-def window_behind_a_union(env):
+def window_after_a_union(env):
     united = timed(env).union(timed(env, [("a", 4000), ("d", 100)]).map(lambda value: value, PAIR))
     return united.key_by(lambda value: value[0], TEXT).window(TumblingEventTimeWindows.of(Time.seconds(5))).reduce(later)
 

@@ -26,7 +26,7 @@ def test_a_native_savepoint_is_asked_of_the_slots_and_says_so(bench):
     assert formats == [SavepointFormatType.NATIVE, SavepointFormatType.CANONICAL]
 
 
-def test_listeners_hear_of_what_functions_may_commit_behind(bench):
+def test_listeners_hear_of_what_functions_may_commit_after(bench):
     one, heard = bench(), []
     one.coordinator.completed_listeners.append(lambda completed: heard.append(completed.checkpoint_id))
     one.coordinator.trigger_savepoint(None, hold=False).result(LONGEST_S)

@@ -98,7 +98,7 @@ def _parse_url(text: str, scheme: str, authority: str, path: str) -> tuple[Any, 
         authority = authority or default_authority(current_settings().hdfs)
         return hdfs_file_system(authority, current_settings().hdfs), path, f"hdfs://{authority}{path}"
     if not _may_store(scheme):
-        message = f"There is no filesystem for {text!r}: snapshots don't lie behind {scheme}://."
+        message = f"There is no filesystem for {text!r}: snapshots can't be stored at {scheme}://."
         raise SnapshotError(message, hint=f"a path, file:/path, or a URL of {', '.join(_STORES)}")
     try:
         fs, path = fsspec.core.url_to_fs(text)

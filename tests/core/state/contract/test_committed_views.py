@@ -270,7 +270,7 @@ def test_a_state_that_is_declared_later_is_in_later_views_only(harness: BackendH
     first.close()
 
 
-def test_views_may_be_closed_in_any_order_and_behind_the_backend(harness: BackendHarness) -> None:
+def test_views_may_be_closed_in_any_order_and_after_the_backend(harness: BackendHarness) -> None:
     state = queryable(ValueStateDescriptor("value", Types.LONG()))
     views = []
     for number in range(5):

@@ -30,7 +30,7 @@ class KeptRecord:
         self._leadership = leadership
         self._steps = steps
         self._writing = threading.Lock()
-        self._is_behind = False
+        self._write_is_pending = False
 
     @property
     def current(self) -> JobRecord:
@@ -47,12 +47,12 @@ class KeptRecord:
         with self._writing:
             record = self._record.with_changes(**changes)
             failure = None
-            if not self._is_behind:  # otherwise the pending write takes the latest
+            if not self._write_is_pending:  # otherwise the pending write takes the latest
                 try:
                     record.write(self._directory, self._leadership.token)
                 except OSError as error:
                     failure = error
-                    self._is_behind = True
+                    self._write_is_pending = True
             self._record = record
         if failure is None:
             return
@@ -69,4 +69,4 @@ class KeptRecord:
         self._leadership.check()
         with self._writing:
             self._record.write(self._directory, self._leadership.token)
-            self._is_behind = False
+            self._write_is_pending = False

@@ -80,7 +80,7 @@ def test_a_function_that_fails_fails_the_attempt_and_nothing_counts_as_handed_ov
     one.sinks.close()
 
 
-def test_subtasks_wait_for_a_function_that_is_behind(monkeypatch):
+def test_subtasks_wait_for_a_function_that_lags(monkeypatch):
     monkeypatch.setattr("pystate.runtime.engines.real_time.driver.frame_sinks.MOST_ROWS", 3)
     go_on, seen, put = threading.Event(), [], []
 

@@ -43,7 +43,7 @@ def test_windows_fire_beside_a_source_that_has_fallen_silent(tmp_path, capsys, a
         await_print(job, capsys, lambda text: "window 10000 2" in text)
 
 
-def test_all_of_a_burst_after_a_silence_comes_out_with_nothing_behind_it(tmp_path, capsys):
+def test_all_of_a_burst_after_a_silence_comes_out_with_nothing_after_it(tmp_path, capsys):
     """A batch is processed in slices, and what came out of the first is handed on before the others."""
     folder = tmp_path / "in"
     folder.mkdir()

@@ -214,7 +214,7 @@ def test_a_cancel_marker_ends_the_wait_and_comes_once(settings: InputSettings) -
 
 
 @pytest.mark.parametrize("settings", [ALIGNED, UNALIGNED, ALTERNATING, AT_LEAST_ONCE])
-def test_barriers_behind_the_cancel_marker_of_another_channel_hold_nothing_back(settings: InputSettings) -> None:
+def test_barriers_after_the_cancel_marker_of_another_channel_hold_nothing_back(settings: InputSettings) -> None:
     bench = Bench(settings)
     bench.gate.add(0, CancelCheckpointMarker(1))
     assert bench.drain() == [CheckpointAborted(1, CANCELLED)]
@@ -374,7 +374,7 @@ def test_an_alignment_in_time_is_one() -> None:
     assert bench.gate.next_deadline() is None
 
 
-def test_behind_the_timeout_queued_barriers_overtake() -> None:
+def test_after_the_timeout_queued_barriers_overtake() -> None:
     bench = Bench(ALTERNATING, 3)
     bench.gate.add(0, barrier(1))
     assert bench.drain() == []  # it is held back from here on
@@ -396,7 +396,7 @@ def test_behind_the_timeout_queued_barriers_overtake() -> None:
     assert sorted(map(str, bench.drain())) == ["behind", "behind too", "other", "queued"]
 
 
-def test_a_barrier_that_overtook_in_front_of_it_overtakes_here() -> None:
+def test_a_barrier_that_overtook_upstream_overtakes_here() -> None:
     bench = Bench(ALTERNATING)
     bench.gate.add(0, data("a"))
     bench.gate.add(0, barrier(1))
@@ -408,7 +408,7 @@ def test_a_barrier_that_overtook_in_front_of_it_overtakes_here() -> None:
     assert persisted(events[1].input.channel_state) == [(0, data("a")), (1, data("b"))]
 
 
-def test_output_may_be_overtaken_behind_the_timeout() -> None:
+def test_output_may_be_overtaken_after_the_timeout() -> None:
     bench = Bench(ALTERNATING)
     assert not bench.gate.may_overtake_output(barrier(1))
     bench.clock.now = 1100

@@ -129,7 +129,7 @@ def in_flight(found: InputCheckpoint) -> dict[int, list[bytes]]:
 
 
 @given(SETTINGS, SAVEPOINTS, ACTIONS)
-def test_a_checkpoint_holds_what_stood_in_front_of_its_barriers(
+def test_a_checkpoint_holds_what_stood_before_its_barriers(
     settings: InputSettings, savepoints: set[int], actions: list[tuple[str, int]]
 ) -> None:
     run = Run(settings, savepoints)

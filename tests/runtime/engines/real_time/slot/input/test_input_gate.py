@@ -78,7 +78,7 @@ def is_waiting(thread: threading.Thread) -> bool:
     return thread.is_alive()
 
 
-def test_what_comes_behind_a_barrier_waits_for_the_other_channel():
+def test_what_comes_after_a_barrier_waits_for_the_other_channel():
     bench = Bench()
     bench.data(0, "a")
     bench.barrier(0, barrier(1))
@@ -89,7 +89,7 @@ def test_what_comes_behind_a_barrier_waits_for_the_other_channel():
     assert bench.drain() == [1, "behind"]
 
 
-def test_a_newer_barrier_does_not_overtake_what_is_held_back_in_front_of_it():
+def test_a_newer_barrier_does_not_overtake_what_is_held_back_before_it():
     bench = Bench()
     bench.barrier(0, barrier(1))
     bench.data(0, "between")
@@ -124,7 +124,7 @@ def test_a_relay_waits_until_there_is_room_again():
     assert bench.drain() == ["y"]
 
 
-def test_there_is_room_for_all_that_is_in_front_of_an_announced_barrier_and_for_no_more():
+def test_there_is_room_for_all_that_is_before_an_announced_barrier_and_for_no_more():
     bench = Bench(unaligned=True)
     bench.data(0, "x" * ROOM)
     thread = bench.beside(lambda: [bench.data(0, "y" * ROOM), bench.barrier(0, barrier(1)), bench.data(1, "z")])

@@ -53,11 +53,11 @@ def test_it_is_over_when_the_time_has_passed(clock):
     assert not interval.is_over
 
 
-def test_what_is_large_is_handed_on_early_though_the_next_tasks_are_behind(clock):
+def test_what_is_large_is_handed_on_early_though_the_next_tasks_lag(clock):
     interval = OutputFlushInterval()
     hand_on(interval, clock, 20, 0.9, ENOUGH_BYTES + 1)
     assert interval.seconds == LEAST_S
-    assert interval.is_behind
+    assert interval.downstream_lags
     hand_on(interval, clock, 20, 0.9, ENOUGH_BYTES // 2)
     assert interval.seconds == MOST_S
 
@@ -90,8 +90,8 @@ def test_where_the_next_tasks_are_after_results_wait_longer_than_was_said_and_no
             clock[0] += 0.1
             interval.blocked_ns = getattr(interval, "blocked_ns", 0) + 90_000_000
             interval.handed_on(interval.blocked_ns, 0)
-        assert interval.is_behind
+        assert interval.downstream_lags
         assert interval.seconds == most
         hand_on(interval, clock, 100, 0.1)
-        assert not interval.is_behind
+        assert not interval.downstream_lags
         assert interval.seconds == least

@@ -17,7 +17,7 @@ def barrier(number: int, *, savepoint: bool = False) -> CheckpointBarrier:
 
 
 def pause_of(*, after: bool = True, **settings: Any) -> OutputPause:
-    interval: Any = SimpleNamespace(is_behind=after)
+    interval: Any = SimpleNamespace(downstream_lags=after)
     return OutputPause(InputSettings(**{"unaligned": True, **settings}), interval, lambda: 0)
 
 
@@ -52,6 +52,6 @@ def test_it_does_not_begin_after_a_barrier_for_which_it_has_ended_already():
     ],
     ids=["the next tasks keep up", "aligned", "at least once", "a savepoint", "not yet"],
 )
-def test_nobody_waits_where_nothing_is_overtaken_or_in_front(pause, one):
+def test_nobody_waits_where_nothing_is_overtaken_or_queued_before(pause, one):
     pause.barrier_sent(one)
     assert not pause.is_on

@@ -36,14 +36,14 @@ class InputChannel:
     def __init__(self, directory: str | None) -> None:
         self._memory: deque[StreamElement] = deque()
         self._spill = SpillFile(directory)
-        self._behind: deque[_Between] = deque()
+        self._between: deque[_Between] = deque()
         self._spilled = 0
         self._unspilled = 0
         self.memory_bytes = 0
 
     def __len__(self) -> int:
         """Return the number of queued elements."""
-        return len(self._memory) + len(self._behind) + self._spilled - self._unspilled
+        return len(self._memory) + len(self._between) + self._spilled - self._unspilled
 
     @property
     def spilled_bytes(self) -> int:
@@ -62,12 +62,12 @@ class InputChannel:
             element: The element.
             spill: There is no room in memory. While the file is not empty, everything goes there.
         """
-        in_file = self._spilled > self._unspilled or bool(self._behind)
+        in_file = self._spilled > self._unspilled or bool(self._between)
         if isinstance(element, Buffer) and (spill or in_file):
             self._spill.append(element)
             self._spilled += 1
         elif in_file:
-            self._behind.append(_Between(self._spilled, element))
+            self._between.append(_Between(self._spilled, element))
         else:
             self._memory.append(element)
             self.memory_bytes += size_of(element)
@@ -78,8 +78,8 @@ class InputChannel:
             element = self._memory.popleft()
             self.memory_bytes -= size_of(element)
             return element
-        if self._behind and self._behind[0].spilled == self._unspilled:
-            return self._behind.popleft().element
+        if self._between and self._between[0].spilled == self._unspilled:
+            return self._between.popleft().element
         self._unspilled += 1
         return self._spill.popleft()
 
@@ -87,7 +87,7 @@ class InputChannel:
         """Yield all elements without removing them."""
         yield from self._memory
         number = self._unspilled
-        later = deque(self._behind)
+        later = deque(self._between)
         for buffer in self._spill:
             while later and later[0].spilled == number:
                 yield later.popleft().element
@@ -103,11 +103,11 @@ class InputChannel:
             return not isinstance(element, CheckpointBarrier) or element.checkpoint_id != checkpoint_id
 
         self._memory = deque(element for element in self._memory if stays(element))
-        self._behind = deque(entry for entry in self._behind if stays(entry.element))
+        self._between = deque(entry for entry in self._between if stays(entry.element))
 
     def close(self) -> None:
         """Drop everything."""
         self._memory.clear()
-        self._behind.clear()
+        self._between.clear()
         self._spill.close()
         self._spilled = self._unspilled = self.memory_bytes = 0

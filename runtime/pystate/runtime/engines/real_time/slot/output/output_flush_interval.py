@@ -57,8 +57,8 @@ class OutputFlushInterval:
         return min(self._wanted_s, self._most_s)
 
     @property
-    def is_behind(self) -> bool:
-        """Whether the downstream tasks lag behind."""
+    def downstream_lags(self) -> bool:
+        """Whether the downstream tasks lag."""
         return self._wanted_s > LEAST_S
 
     @property

@@ -42,7 +42,7 @@ class OutputPause:
 
     def begin(self, checkpoint_id: int) -> None:
         """Begin the pause for an overtaking checkpoint if the downstream tasks lag behind."""
-        if checkpoint_id > self._over and self._interval.is_behind:
+        if checkpoint_id > self._over and self._interval.downstream_lags:
             self._checkpoint = checkpoint_id
 
     def end(self, checkpoint_id: int) -> None:
