@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree  # noqa: S405 - reads what we have had written
 
-import pytest
-
 from pystate.common.errors import JavaNotFoundError
 from pystate.common.processes.java import find_java
 from tests.servers.places import SERVERS
@@ -124,13 +122,3 @@ def _described(folder: Path, settings: Path) -> HdfsCluster:
         webhdfs=values["dfs.namenode.http-address"],
         class_path=os.pathsep.join([str(conf_dir), *map(str, sorted(JARS.glob("*.jar")))]),
     )
-
-
-@pytest.fixture(scope="session")
-def hdfs_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
-    """One cluster for all tests of a run."""
-    reason = missing()
-    if reason is not None:
-        pytest.skip(reason)
-    with running_hdfs_cluster(tmp_path_factory.mktemp("hdfs")) as cluster:
-        yield cluster

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 import requests
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -101,10 +100,3 @@ def running_s3_server() -> Iterator[S3Server]:
         server.shutdown()
         thread.join(LONGEST_S)
         server.server_close()
-
-
-@pytest.fixture(scope="session")
-def s3_server() -> Iterator[S3Server]:
-    """One server for all tests of a run; each test takes a bucket of its own."""
-    with running_s3_server() as server:
-        yield server

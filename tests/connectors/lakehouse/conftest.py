@@ -8,9 +8,6 @@ from typing import Any
 import pytest
 
 from tests.connectors.lakehouse.tables import DeltaTables, IcebergTables
-from tests.servers.s3_server import s3_server
-
-__all__ = ["s3_server", "tables"]
 
 FORMATS = {"delta": DeltaTables, "iceberg": IcebergTables}
 

@@ -11,10 +11,8 @@ import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import SETTINGS_VARIABLE, initialize, put_in_force
-from tests.servers.hdfs_cluster import HdfsCluster, hdfs_cluster, missing_libhdfs
-from tests.servers.s3_server import S3Server, s3_server
-
-__all__ = ["hdfs_cluster", "s3_server"]
+from tests.servers.hdfs_cluster import HdfsCluster, missing_libhdfs
+from tests.servers.s3_server import S3Server
 
 
 @pytest.fixture(autouse=True)

@@ -15,11 +15,9 @@ from pystate.common.configuration.file_system_settings import initialize, put_in
 from pystate.common.errors import JobCancelledError
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.faults.workload import RECOVERING, Sink, Watched, counting
-from tests.servers.hdfs_cluster import hdfs_cluster, missing_libhdfs
-from tests.servers.s3_server import SECRET_KEY, s3_server
+from tests.servers.hdfs_cluster import missing_libhdfs
+from tests.servers.s3_server import SECRET_KEY
 from tests.waiting import LONGEST_S
-
-__all__ = ["hdfs_cluster", "s3_server"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

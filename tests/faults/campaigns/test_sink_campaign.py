@@ -12,10 +12,6 @@ from tests.engines import on_both_engines
 from tests.faults.campaigns.sink_campaign import HEADER, Reader, SinkCampaign
 from tests.faults.campaigns.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed, PlaceTarget
 from tests.faults.processes import needs_proc
-from tests.servers.hdfs_cluster import hdfs_cluster
-from tests.servers.s3_server import s3_server
-
-__all__ = ["hdfs_cluster", "s3_server"]
 
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
 

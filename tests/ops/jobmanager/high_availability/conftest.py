@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.file_systems.conftest import hdfs_cluster, make_place, s3_server, settings
+from tests.core.file_systems.conftest import make_place, settings
 from tests.ops.jobmanager.harness import ManagerProcess, eventually
 from tests.waiting import LONGEST_S
 
-__all__ = ["hdfs_cluster", "s3_server", "settings"]
+__all__ = ["settings"]
 
 LEASE = {"lease-duration": "4 s", "renew-deadline": "3 s", "retry-period": "200 ms"}
 """What a busy machine keeps: a leader that waits for a core for longer than the deadline steps down."""
