@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,16 @@ def typed(page: Path) -> Iterator[str]:
         yield line[1] or line[2]
 
 
+@cache
+def whole_command_line() -> Any:
+    return typer.main.get_command(application())
+
+
 def parse(text: str) -> tuple[Any, list[str], list[str]]:
     """Return the command, its words, and the options that it is given."""
     words = shlex.split(text.split(" | ")[0].split(" > ")[0].replace("...", ""), comments=True)
     words = [word.strip("[]") for word in words]
-    command: Any = typer.main.get_command(application())
+    command = whole_command_line()
     path = []
     while hasattr(command, "commands") and words and words[0] in command.commands:
         path.append(words.pop(0))
