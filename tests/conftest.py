@@ -112,6 +112,7 @@ def spark(tmp_path_factory):
     local = tmp_path_factory.mktemp("local")  # its shuffle files, which tests break
     options = {"pystate.spark.master": f"local[{TEST_CORES},4]", "spark.local.dir": str(local)}
     options["spark.default.parallelism"] = str(FRAME_TASKS)
+    options["spark.python.daemon.module"] = "tests.worker_daemon"
     options.update(application_settings())  # one session for jobs of both engines
     if spark_jars():
         options["spark.jars"] = ",".join(spark_jars())

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+_FORKS = " pyspark.worker"
+"""In the command line of a daemon that forks workers, whichever module it is (`tests/worker_daemon.py`), and of those."""
 _LISTEN = "0A"
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
@@ -92,7 +94,7 @@ def command_of(pid: int) -> str:
 def daemons(spark: Any) -> list[int]:
     """Return the processes that fork a session's Python workers."""
     jvm = spark.sparkContext._gateway.proc.pid
-    return [pid for pid in descendants(jvm) if "pyspark.daemon" in command_of(pid) and "pyspark.daemon" not in parent(pid)]
+    return [pid for pid in descendants(jvm) if _FORKS in command_of(pid) and _FORKS not in parent(pid)]
 
 
 def parent(pid: int) -> str:
