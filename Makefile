@@ -71,21 +71,21 @@ peers: setup $(PYFLINK)/.complete $(PEERS)/.complete ## Count per key here, in S
 	PYTHONPATH=$(CURDIR)/$(PEERS) $(BIN)/python benchmarks/peers.py --pyflink $(PYFLINK)/bin/python --rows $(ROWS) --rounds $(ROUNDS) $(if $(RECORD),--record benchmarks/results/peers.md)
 
 test: setup ## Lint, types and all tests but the slow ones
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint collected class-data
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint collected
 	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)
 
 # else each process of the tests would compile them, with their assertions, at the same time as all others
 collected: $(INSTALLED) ## Compile and collect the tests, and run none
 	@found=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$found"; exit 1; }
 
-# a JVM that uses it needs half as much of a core until its first query has ended, and tests start many
+# a JVM that uses it needs half as much of a core until its first query has ended, and slow tests start many; `make test` starts two
 class-data: $(INSTALLED) ## Make the archive of Spark's classes, if the user has none, as a job manager does after its first job
 	@$(BIN)/python -m pystate.ops.warm_start.class_data_training >/dev/null || echo "Tests go on without an archive of classes." >&2
 
-test-slow: setup ## The slow tests only
+test-slow: setup class-data ## The slow tests only
 	$(BIN)/python -m pytest -m slow
 
-test-slow-in-ci: setup ## Those of tests/slow_in_ci.txt that fit into LIMIT seconds
+test-slow-in-ci: setup class-data ## Those of tests/slow_in_ci.txt that fit into LIMIT seconds
 	$(BIN)/python -m pytest --reruns $(RERUNS) --slow-in-ci $(LIMIT)
 
 test-all: test test-slow ## All tests
