@@ -77,7 +77,7 @@ def small_batches(spark):
     [
         pytest.param(Damage.DELETED, 1, marks=pytest.mark.slow),
         (Damage.EMPTIED, 1),
-        (Damage.DELETED, 2),
+        pytest.param(Damage.DELETED, 2, marks=pytest.mark.slow),
         pytest.param(Damage.EMPTIED, 2, marks=pytest.mark.slow),
         pytest.param(Damage.CUT, 1, marks=pytest.mark.slow),
         pytest.param(Damage.CUT, 2, marks=pytest.mark.slow),

@@ -79,6 +79,7 @@ def test_a_job_goes_on_from_its_checkpoint_when_state_dies(run_job, spark, tmp_p
     assert not list(Path("/dev/shm").glob(f"{prefix}*"))
 
 
+@pytest.mark.slow
 @on_micro_batch
 def test_a_killed_exchange_is_run_again_and_its_epoch_counts_once(run_job, spark, tmp_path):
     watched, sink = Watched(tmp_path), Sink()

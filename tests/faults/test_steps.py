@@ -74,21 +74,18 @@ def kill_at(faults, job, watched, step, monkeypatch):
     assert is_gone(victim)
 
 
-SOME_STEPS = [Step.FLUSHED, Step.UPLOAD, Step.METADATA_WRITTEN]
-
-
 def all_steps(engine):
     return [step for step in (Step.ELEMENT, *IN_SLOTS[engine], *IN_DRIVERS) if step is not Step.RESTORE]
 
 
+@pytest.mark.slow  # test_killed_workers.py kills one at any moment
 @pytest.mark.parametrize(
     ("engine", "backend", "steps"),
     [
-        pytest.param(MICRO_BATCH, "hashmap", SOME_STEPS, id="some-hashmap"),
-        pytest.param(MICRO_BATCH, "hashmap", all_steps(MICRO_BATCH), id="all-hashmap", marks=pytest.mark.slow),
-        pytest.param(MICRO_BATCH, "rocksdb", all_steps(MICRO_BATCH), id="all-rocksdb", marks=pytest.mark.slow),
-        pytest.param(REAL_TIME, "hashmap", all_steps(REAL_TIME), id="all-hashmap-real-time", marks=pytest.mark.slow),
-        pytest.param(REAL_TIME, "rocksdb", all_steps(REAL_TIME), id="all-rocksdb-real-time", marks=pytest.mark.slow),
+        pytest.param(MICRO_BATCH, "hashmap", all_steps(MICRO_BATCH), id="all-hashmap"),
+        pytest.param(MICRO_BATCH, "rocksdb", all_steps(MICRO_BATCH), id="all-rocksdb"),
+        pytest.param(REAL_TIME, "hashmap", all_steps(REAL_TIME), id="all-hashmap-real-time"),
+        pytest.param(REAL_TIME, "rocksdb", all_steps(REAL_TIME), id="all-rocksdb-real-time"),
     ],
     indirect=["engine"],
 )

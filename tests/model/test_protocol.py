@@ -77,7 +77,8 @@ def test_at_least_once_sees_records_again_after_a_failure():
     explore(once.begin(), once.steps, once.doubled)
 
 
-@pytest.mark.parametrize("exactly_once", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("exactly_once", [True, False])
 def test_states_that_count_as_one_behave_as_one(exactly_once):
     """Else the search would miss what it takes for known."""
     budget = Budget(triggers=3, failures=1, losses=1, expiries=1)

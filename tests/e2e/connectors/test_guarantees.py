@@ -8,6 +8,8 @@ import socket
 import threading
 from collections import Counter
 
+import pytest
+
 from pystate.common import Duration, Types
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
@@ -69,6 +71,7 @@ def put(folder, name, lines):
     part.rename(folder / name)
 
 
+@pytest.mark.slow  # each sink and source has shorter ones of its own
 def test_one_pipeline_keeps_what_it_is_told_to_promise(run_job, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()

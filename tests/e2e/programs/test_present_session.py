@@ -20,7 +20,7 @@ from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.driver.embedded import EmbeddedExecutor
 from pystate.runtime.spark.sessions import session as own_sessions
-from tests.engines import on_both_engines, on_micro_batch
+from tests.engines import on_micro_batch, slowly_on_real_time
 from tests.waiting import wait_until
 
 LONG, TEXT = Types.LONG(), Types.STRING()
@@ -63,7 +63,7 @@ def counted(env: StreamExecutionEnvironment) -> Any:
     )
 
 
-@on_both_engines
+@slowly_on_real_time
 def test_one_job_after_the_other_leaves_the_session_as_it_was(present):
     before = all_of(present)
     for given in ([present], []):
@@ -96,7 +96,7 @@ def test_a_job_that_fails_and_one_that_is_cancelled_leave_it_as_it_was(present, 
     assert all_of(present) == before
 
 
-@on_both_engines
+@slowly_on_real_time
 def test_two_jobs_run_at_the_same_time(present, tmp_path):
     before = all_of(present)
     first, second = tmp_path / "first", tmp_path / "second"
