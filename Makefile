@@ -102,7 +102,7 @@ format: $(INSTALLED) ## Lay out the code with ruff, and repair what it can
 types: $(INSTALLED) ## Check types with mypy --strict
 	$(BIN)/mypy
 
-sizes: $(INSTALLED) ## Print the largest files, classes, functions and folders
+sizes: $(INSTALLED) ## Print the largest files, classes, functions and folders, and the measures of design note 016
 	$(BIN)/python -m tests.sizes
 
 conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the options
