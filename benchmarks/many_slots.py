@@ -1,16 +1,16 @@
 """The driver alone with many slots: connections, heartbeats with metrics, calls to all of them, checkpoints.
 
-    python benchmarks/many_slots.py [--slots 10 100 1000] [--processes 4] [--seconds 10]
+    python benchmarks/many_slots.py [--slots 10 100 1000] [--tasks 2] [--processes 4] [--seconds 10]
 
 Real connections of the control protocol between the pool and the coordinator of a driver, and slots that are threads of
-a few processes: they register, beat each second with the metrics of two tasks, answer, and acknowledge checkpoints. No
+a few processes: they register, beat each second with the metrics of their tasks, answer, and acknowledge checkpoints. No
 Spark, no records. Figures are the driver's: processor time of its process, threads, descriptors, resident memory.
 
 - *registered*: from the first connection to the last slot's.
-- *packed*: what is deployed to all slots made bytes, two tasks each.
+- *packed*: what is deployed to all slots made bytes.
 - *idle*: processor time a second while nothing but heartbeats comes.
 - *a call*: to all slots, such as the end of an epoch.
-- *a checkpoint*: from its trigger to its completion, each slot with two handles.
+- *a checkpoint*: from its trigger to its completion, each subtask with one handle.
 - *metrics*: those of all subtasks gathered and made JSON, as for a scrape.
 """
 
@@ -49,14 +49,14 @@ from pystate.runtime.plan.task import TaskInput, TaskSpec
 from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 from pystate.runtime.slot.process import Deployment
 
-UIDS = ("count", "window")
 ROUNDS = 5
 
 
 class Slot:
     """One of the slots of a process."""
 
-    def __init__(self, index, slots, address, secret):
+    def __init__(self, index, slots, uids, address, secret):
+        self.uids = uids
         self.identity = {"slot": index, "attempt": 0}
         self.slots, self.secret, self.address = slots, secret, address
         self.server = ControlServer(secret, self.handle)
@@ -73,7 +73,7 @@ class Slot:
         return True if request["op"] == "notify" else None
 
     def acknowledge(self, checkpoint_id):
-        for uid in UIDS:
+        for uid in self.uids:
             call = alone.acknowledgement(checkpoint_id, self.identity["slot"], self.slots)
             (state,) = call["state"].values()
             self.gateway.call("acknowledge", **self.identity, **{**call, "uid": uid, "state": {uid: state}})
@@ -82,17 +82,22 @@ class Slot:
         self.heartbeats.call("heartbeat", **self.identity, restored=0, metrics=metrics)
 
 
-def report(index):
-    """Return the metrics of a slot's two subtasks."""
+def uids_of(tasks):
+    return [f"task-{number}" for number in range(tasks)]
+
+
+def report(index, uids):
+    """Return the metrics of a slot's subtasks."""
     told = {}
-    for uid in UIDS:
+    for uid in uids:
         told[uid] = SubtaskMetricStore(index, "machine", TaskMetrics(task(uid, 1)).collect(time.monotonic()))
     return SlotReport(told).to_plain()
 
 
-def run_slots(first, count, slots, host, port, secret):
-    held = [Slot(index, slots, (host, port), secret.encode()) for index in range(first, first + count)]
-    reports = [report(index) for index in range(first, first + count)]
+def run_slots(first, count, slots, tasks, host, port, secret):
+    uids = uids_of(tasks)
+    held = [Slot(index, slots, uids, (host, port), secret.encode()) for index in range(first, first + count)]
+    reports = [report(index, uids) for index in range(first, first + count)]
     print("ready", flush=True)
     while True:
         started = time.monotonic()
@@ -117,7 +122,7 @@ def task(uid, slots):
     return TaskSpec(
         uid=uid,
         name=uid,
-        vertex_id=uid[0] * 32,
+        vertex_id=f"{int(uid[5:]):032x}",
         parallelism=slots,
         max_parallelism=alone.MAX_PARALLELISM,
         inputs=[TaskInput(Types.STRING(), KeyColumn("value", Types.STRING()))],
@@ -164,7 +169,7 @@ def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def coordinator_of(root, slots, driver, pool):
+def coordinator_of(root, slots, uids, driver, pool):
     spark = root / "spark"
     for log in ("offsets", "commits"):
         (spark / log).mkdir(parents=True)
@@ -172,7 +177,7 @@ def coordinator_of(root, slots, driver, pool):
     configuration = Configuration({"execution.checkpointing.dir": str(root / "checkpoints")})
     job = JobDescription("a" * 32, "job", slots, {}, "0", "0")
     coordinator = driver.coordinator = CheckpointCoordinator(job, configuration, root / "statistics.json")
-    tasks = [task(uid, slots) for uid in UIDS]
+    tasks = [task(uid, slots) for uid in uids]
     epochs = EpochCoordinator(coordinator, EpochNumbers(root / "epochs.json"))
     epochs.describe(tasks)
     coordinator.start(tasks, None)
@@ -180,7 +185,8 @@ def coordinator_of(root, slots, driver, pool):
     return coordinator
 
 
-def measured(slots, processes, seconds, root):
+def measured(slots, count, processes, seconds, root):
+    uids = uids_of(count)
     secret, driver, before = b"s" * 64, Driver(), resident_mb()
     pool = SlotPool("a" * 32, 0, slots, secret, driver, call_timeout_s=600)
     pool.start()
@@ -196,6 +202,7 @@ def measured(slots, processes, seconds, root):
                 str(first),
                 str(min(per_process, slots - first)),
                 str(slots),
+                str(count),
                 host,
                 str(port),
             ],
@@ -207,7 +214,7 @@ def measured(slots, processes, seconds, root):
     registered = time.perf_counter() - wall, time.process_time() - processor
     for child in children:
         child.stdout.readline()
-    tasks = [task(uid, slots) for uid in UIDS]
+    tasks = [task(uid, slots) for uid in uids]
     deployed = spent(lambda: pool.deploy([Deployment({"job_id": "a" * 32}, tasks, {}) for _ in range(slots)]))
     time.sleep(3)
     processor = time.process_time()
@@ -216,12 +223,12 @@ def measured(slots, processes, seconds, root):
         pool.silent_slot()
     idle = (time.process_time() - processor) / seconds
     call = median_spent(lambda: pool.call_all("finish_epoch", lambda _: {"epoch": 1, "barrier": None}, bounded="finish"))
-    coordinator = coordinator_of(root, slots, driver, pool)
+    coordinator = coordinator_of(root, slots, uids, driver, pool)
     checkpoint = median_spent(lambda: coordinator.trigger_checkpoint().result(600))
     size = max(path.stat().st_size for path in (root / "checkpoints").rglob("_metadata"))
 
     def scrape():
-        json.dumps([driver.metrics.of(uid, index).to_plain() for uid in UIDS for index in range(slots)])
+        json.dumps([driver.metrics.of(uid, index).to_plain() for uid in uids for index in range(slots)])
 
     scraped = median_spent(scrape)
     threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
@@ -232,32 +239,33 @@ def measured(slots, processes, seconds, root):
     figures = [registered, deployed, (idle,), call, checkpoint, scraped]
     cells = [" / ".join(f"{value:.2f}" if value >= 0.1 else f"{value:.3f}" for value in pair) for pair in figures]
     print(
-        f"| {slots:,} | {' | '.join(cells)} | {size / 1e6:.2f} | {threads:,} | {descriptors:,} | {memory:.0f} |", flush=True
+        f"| {slots:,} | {count} | {' | '.join(cells)} | {size / 1e6:.2f} | {threads:,} | {descriptors:,} | {memory:.0f} |", flush=True
     )
     os._exit(0)  # its threads wait in connections
 
 
 def main():
     if sys.argv[1:2] == ["--part"]:
-        first, count, slots, host, port = sys.argv[2:]
-        run_slots(int(first), int(count), int(slots), host, int(port), "s" * 64)
+        first, count, slots, tasks, host, port = sys.argv[2:]
+        run_slots(int(first), int(count), int(slots), int(tasks), host, int(port), "s" * 64)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--slots", type=int, nargs="+", default=[10, 100, 1000])
+    parser.add_argument("--tasks", type=int, default=2)
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
         with tempfile.TemporaryDirectory() as folder:
-            measured(asked.slots[0], asked.processes, asked.seconds, Path(folder))
+            measured(asked.slots[0], asked.tasks, asked.processes, asked.seconds, Path(folder))
     print(f"{machine()}, load {os.getloadavg()[0]:.1f}\n\nseconds of the wall / of the driver's processor\n")
     print(
-        "| slots | registered | deployed | idle, a second | a call | a checkpoint | metrics | _metadata, MB | threads "
-        "| descriptors | memory, MB |\n" + "|---" * 11 + "|",
+        "| slots | tasks | registered | deployed | idle, a second | a call | a checkpoint | metrics | _metadata, MB | threads "
+        "| descriptors | memory, MB |\n" + "|---" * 12 + "|",
         flush=True,
     )
     for slots in asked.slots:
-        words = ["--one", "--slots", str(slots), "--processes", str(asked.processes), "--seconds", str(asked.seconds)]
+        words = ["--one", "--slots", str(slots), "--tasks", str(asked.tasks), "--processes", str(asked.processes), "--seconds", str(asked.seconds)]
         subprocess.run([sys.executable, __file__, *words], check=True)
 
 

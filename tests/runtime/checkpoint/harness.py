@@ -113,7 +113,8 @@ def expire(one):
     with pending.lock:
         for checkpoint in pending:
             checkpoint.deadline = 0.0
-            checkpoint._handed_out.update(dict.fromkeys(checkpoint._handed_out, -math.inf))
+            if checkpoint._handed_out_at is not None:
+                checkpoint._handed_out_at = -math.inf
         pending.lock.notify_all()
 
 

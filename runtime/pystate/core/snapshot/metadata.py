@@ -219,6 +219,15 @@ class OperatorState:
         """Bytes of state."""
         return sum(state.state_size for state in self.subtasks.values())
 
+    def map_keyed_state(self, change: Callable[[AnyKeyedStateHandle], AnyKeyedStateHandle]) -> OperatorState:
+        """Return it with other handles of keyed state; subtasks whose handles stay are the same objects."""
+        subtasks = {}
+        for index, state in self.subtasks.items():
+            handles = [change(handle) for handle in state.keyed_state]
+            same = all(new is old for new, old in zip(handles, state.keyed_state, strict=True))
+            subtasks[index] = state if same else replace(state, keyed_state=handles)
+        return replace(self, subtasks=subtasks)
+
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
@@ -373,13 +382,7 @@ class CheckpointMetadata:
 
     def map_keyed_state(self, change: Callable[[AnyKeyedStateHandle], AnyKeyedStateHandle]) -> CheckpointMetadata:
         """Return the metadata with other handles of keyed state."""
-        operators = []
-        for operator in self.operators:
-            subtasks = {
-                index: replace(state, keyed_state=[change(handle) for handle in state.keyed_state])
-                for index, state in operator.subtasks.items()
-            }
-            operators.append(replace(operator, subtasks=subtasks))
+        operators = [operator.map_keyed_state(change) for operator in self.operators]
         return replace(self, operators=operators)
 
     @property

@@ -91,29 +91,30 @@ class PendingCheckpoint:
         self.deadline = deadline
         self.cut: SourceCut | None = None
         self.committed = False
-        self._handed_out: dict[tuple[str, int], float] = {}  # when, on the coordinator's clock
+        self._handed_out_at: float | None = None  # on the coordinator's clock
+        self._unanswered: set[int] = set()  # the slots that have got the barrier and not answered
         self._given_up: tuple[CheckpointFailureReason, PystateError] | None = None
         self.alignment: dict[str, int | None] = {}
         self.created = False
         self.finalizing = False
         self.confirmed: Confirmed | None = None
         self._tasks = frozenset(tasks)
-        self._states: dict[tuple[str, int], TaskState] = {}
+        self._states: dict[str, dict[int, TaskState]] = {uid: {} for uid, _ in self._tasks}
+        self._acknowledged = 0
         self._state_size = 0
         self._source_committed = False
         self._completed = False
 
     def acknowledge(self, uid: str, subtask: int, state: TaskState) -> AckResult:
         """Add the state handles of a subtask, which then doesn't hang in the barrier."""
-        self._handed_out.pop((uid, subtask), None)
         if self._completed or self.is_aborted:
             return AckResult.DISCARDED
-        task = (uid, subtask)
-        if task not in self._tasks:
+        if (uid, subtask) not in self._tasks:
             return AckResult.UNKNOWN
-        if task in self._states:
+        if subtask in self._states[uid]:
             return AckResult.DUPLICATE
-        self._states[task] = state
+        self._states[uid][subtask] = state
+        self._acknowledged += 1
         self._state_size += state.state_size
         return AckResult.SUCCESS
 
@@ -130,7 +131,7 @@ class PendingCheckpoint:
     @property
     def acknowledged_count(self) -> int:
         """How many subtasks have acknowledged."""
-        return len(self._states)
+        return self._acknowledged
 
     @property
     def total_count(self) -> int:
@@ -145,7 +146,7 @@ class PendingCheckpoint:
     @property
     def missing(self) -> set[tuple[str, int]]:
         """The (uid, subtask) that haven't acknowledged."""
-        return set(self._tasks - self._states.keys())
+        return {(uid, subtask) for uid, subtask in self._tasks if subtask not in self._states[uid]}
 
     @property
     def state_size(self) -> int:
@@ -155,7 +156,7 @@ class PendingCheckpoint:
     @property
     def is_fully_acknowledged(self) -> bool:
         """Whether all subtasks have acknowledged."""
-        return len(self._states) == len(self._tasks)
+        return self._acknowledged == len(self._tasks)
 
     @property
     def is_ready(self) -> bool:
@@ -186,8 +187,8 @@ class PendingCheckpoint:
         """Return what the subtasks of a task acknowledged for one of its operators, by index, without empty ones."""
         return {
             subtask: task.operators[operator_uid]
-            for (owner, subtask), task in sorted(self._states.items(), key=lambda item: item[0])
-            if owner == task_uid and operator_uid in task.operators
+            for subtask, task in sorted(self._states.get(task_uid, {}).items())
+            if operator_uid in task.operators
         }
 
     def complete(self, metadata: CheckpointMetadata, completion_timestamp: int) -> CompletedCheckpoint:
@@ -246,11 +247,12 @@ class PendingCheckpoint:
 
     def hand_out(self, now: float) -> None:
         """Record that all subtasks get its barrier; from now on the timeout of their synchronous part runs."""
-        self._handed_out = dict.fromkeys(self._tasks, now)
+        self._handed_out_at = now
+        self._unanswered = {subtask for _, subtask in self._tasks}
 
     def slot_answered(self, index: int) -> None:
         """Record that the subtasks of that index don't hang in the barrier."""
-        self._handed_out = {(uid, one): since for (uid, one), since in self._handed_out.items() if one != index}
+        self._unanswered.discard(index)
 
     def capture(self, cut: Callable[[], SourceCut]) -> None:
         """Set the source positions at the cut."""
@@ -271,7 +273,12 @@ class PendingCheckpoint:
     def deadlines(self, timeout_s: float) -> list[float]:
         """Return when it, or the synchronous part of a subtask, times out."""
         own = [] if self.deadline is None else [self.deadline]
-        return own + [since + timeout_s for since in self._handed_out.values()]
+        handed_out = self._handed_out_at
+        return own if handed_out is None or not self._may_hang else [*own, handed_out + timeout_s]
+
+    @property
+    def _may_hang(self) -> bool:
+        return bool(self._unanswered) and not self.is_fully_acknowledged
 
     def failure(
         self, now: float, timeout_s: float, *, syncing: bool
@@ -288,7 +295,10 @@ class PendingCheckpoint:
         if self._given_up is not None:
             return *self._given_up, False
         expired = self.deadline is not None and now >= self.deadline
-        hanging = {subtask for subtask, since in self._handed_out.items() if now >= since + timeout_s}
+        handed_out = self._handed_out_at
+        hanging: set[tuple[str, int]] = set()
+        if handed_out is not None and now >= handed_out + timeout_s and self._may_hang:
+            hanging = {one for one in self.missing if one[1] in self._unanswered}
         if expired and syncing:
             hanging |= self.missing
         if not expired and not hanging:

@@ -125,15 +125,17 @@ class PendingCheckpoints:
             checkpoint = self._pending.get(checkpoint_id)
             if checkpoint is None:
                 self._late.report(checkpoint_id)
-                result = AckResult.UNKNOWN
-            else:
-                result = checkpoint.acknowledge(uid, subtask, state)
-                if result is AckResult.SUCCESS:
-                    self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)
-                    too_large = self._settings.check_size(checkpoint.location, checkpoint.state_size)
-                    if too_large is not None:
-                        checkpoint.give_up(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, too_large)
-            self.lock.notify_all()
+                self.lock.notify_all()
+                return AckResult.UNKNOWN
+            result = checkpoint.acknowledge(uid, subtask, state)
+            if result is AckResult.SUCCESS:
+                self._statistics.tracker.report_ack(checkpoint_id, uid, subtask, metrics)
+                too_large = self._settings.check_size(checkpoint.location, checkpoint.state_size)
+                if too_large is not None:
+                    checkpoint.give_up(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, too_large)
+                # nobody waits for one of many: with thousands of subtasks waking the coordinator's thread costs more than this
+                if too_large is not None or checkpoint.is_fully_acknowledged:
+                    self.lock.notify_all()
         return result
 
     def decline(self, checkpoint_id: int, error: PystateError, reason: CheckpointFailureReason) -> None:
