@@ -68,7 +68,7 @@ class Slots:
 
         def run(part):
             for call in part:
-                answer_slot_call(self.coordinator, "acknowledge", call)
+                answer_slot_call(self.coordinator, "acknowledge", {"parts": [call]})
 
         threads = [threading.Thread(target=run, args=(calls[number::THREADS],)) for number in range(THREADS)]
         for thread in threads:
@@ -79,7 +79,8 @@ class Slots:
         self.seconds = self.last_ack - started
 
 
-def acknowledgement(checkpoint_id, subtask, subtasks):
+def acknowledged(subtask, subtasks):
+    """Return state and metrics of a subtask with one keyed handle of 128 bytes."""
     groups = key_group_range(subtask, subtasks, MAX_PARALLELISM)
     keyed = KeyedStateHandle(groups.start, groups.end, "canonical", ByteStreamStateHandle(bytes(128)))
     state = TaskState({"count": OperatorSubtaskState(keyed_state=[keyed])})
@@ -87,6 +88,11 @@ def acknowledgement(checkpoint_id, subtask, subtasks):
     metrics = SubtaskCheckpointMetrics(
         ack_timestamp=now, sync_ms=1, async_ms=2, start_delay_ms=3, alignment_ms=None, checkpointed_size=128, state_size=128
     )
+    return state, metrics
+
+
+def acknowledgement(checkpoint_id, subtask, subtasks):
+    state, metrics = acknowledged(subtask, subtasks)
     return {
         "uid": "count",
         "subtask": subtask,

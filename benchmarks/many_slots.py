@@ -36,6 +36,7 @@ from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.slot_metrics import SlotMetrics
 from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
 from pystate.core.records.key_column import KeyColumn
+from pystate.core.snapshot.metadata import TaskState
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
@@ -46,6 +47,7 @@ from pystate.runtime.execution.slots.slot_calls import answer_slot_call
 from pystate.runtime.execution.slots.slot_pool import SlotPool
 from pystate.runtime.plan.chain import OperatorSpec
 from pystate.runtime.plan.task import TaskInput, TaskSpec
+from pystate.runtime.slot.gateway import CoordinatorGateway
 from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 from pystate.runtime.slot.process import Deployment
 
@@ -61,9 +63,10 @@ class Slot:
         self.slots, self.secret, self.address = slots, secret, address
         self.server = ControlServer(secret, self.handle)
         self.server.start()
-        self.gateway, self.heartbeats, self.watchdog = (ControlClient(*address, secret) for _ in range(3))
+        self.gateway = CoordinatorGateway(lambda: ControlClient(*address, secret), self.identity)
+        self.heartbeats, self.watchdog = (ControlClient(*address, secret) for _ in range(2))
         control = [self.server.host, self.server.port]
-        self.gateway.call("register", **self.identity, pid=os.getpid(), task_attempt=0, control=control, data="/socket")
+        self.gateway.call("register", pid=os.getpid(), task_attempt=0, control=control, data="/socket")
         self.watchdog.call("watchdog", **self.identity)
 
     def handle(self, request):
@@ -74,9 +77,9 @@ class Slot:
 
     def acknowledge(self, checkpoint_id):
         for uid in self.uids:
-            call = alone.acknowledgement(checkpoint_id, self.identity["slot"], self.slots)
-            (state,) = call["state"].values()
-            self.gateway.call("acknowledge", **self.identity, **{**call, "uid": uid, "state": {uid: state}})
+            state, metrics = alone.acknowledged(self.identity["slot"], self.slots)
+            state = TaskState({uid: state.operators["count"]})
+            self.gateway.acknowledge(checkpoint_id, uid, self.identity["slot"], state, metrics)
 
     def beat(self, metrics):
         self.heartbeats.call("heartbeat", **self.identity, restored=0, metrics=metrics)
@@ -239,7 +242,8 @@ def measured(slots, count, processes, seconds, root):
     figures = [registered, deployed, (idle,), call, checkpoint, scraped]
     cells = [" / ".join(f"{value:.2f}" if value >= 0.1 else f"{value:.3f}" for value in pair) for pair in figures]
     print(
-        f"| {slots:,} | {count} | {' | '.join(cells)} | {size / 1e6:.2f} | {threads:,} | {descriptors:,} | {memory:.0f} |", flush=True
+        f"| {slots:,} | {count} | {' | '.join(cells)} | {size / 1e6:.2f} | {threads:,} | {descriptors:,} | {memory:.0f} |",
+        flush=True,
     )
     os._exit(0)  # its threads wait in connections
 
@@ -260,12 +264,22 @@ def main():
             measured(asked.slots[0], asked.tasks, asked.processes, asked.seconds, Path(folder))
     print(f"{machine()}, load {os.getloadavg()[0]:.1f}\n\nseconds of the wall / of the driver's processor\n")
     print(
-        "| slots | tasks | registered | deployed | idle, a second | a call | a checkpoint | metrics | _metadata, MB | threads "
-        "| descriptors | memory, MB |\n" + "|---" * 12 + "|",
+        "| slots | tasks | registered | deployed | idle, a second | a call | a checkpoint | metrics | _metadata, MB "
+        "| threads | descriptors | memory, MB |\n" + "|---" * 12 + "|",
         flush=True,
     )
     for slots in asked.slots:
-        words = ["--one", "--slots", str(slots), "--tasks", str(asked.tasks), "--processes", str(asked.processes), "--seconds", str(asked.seconds)]
+        words = [
+            "--one",
+            "--slots",
+            str(slots),
+            "--tasks",
+            str(asked.tasks),
+            "--processes",
+            str(asked.processes),
+            "--seconds",
+            str(asked.seconds),
+        ]
         subprocess.run([sys.executable, __file__, *words], check=True)
 
 

@@ -115,7 +115,7 @@ _IN_SLOTS = {
     Step.FROZEN: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "on_barrier", after=True),
     Step.UPLOAD: _Point("pystate.core.file_systems.file_stores:LocalStore", "close"),
     Step.ACKNOWLEDGE: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge"),
-    Step.ACKNOWLEDGED: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge", after=True),
+    Step.ACKNOWLEDGED: _Point("pystate.runtime.slot.gateway:CoordinatorGateway", "acknowledge_all", after=True),
     Step.NOTIFY: _Point("pystate.runtime.slot.chain.operator_chain:OperatorChain", "notify_checkpoint_complete"),
     Step.RESTORE: _Point("pystate.runtime.slot.snapshots.keyed_snapshots:KeyedSnapshots", "restore"),
 }

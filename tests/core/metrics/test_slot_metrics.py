@@ -59,6 +59,7 @@ def test_a_slot_of_an_earlier_attempt_is_not_listened_to(metrics):
 @pytest.mark.parametrize("told", [None, 5, {}, {"subtasks": {"count": {}}}, report()["subtasks"]])
 def test_a_report_that_can_not_be_read_is_left_out(metrics, told):
     metrics.report(0, report(counter("numRecordsIn", 5)))
+    assert values(metrics) == {(None, "numRecordsIn"): 5}
     metrics.report(0, told)
     metrics.report(0, {"subtasks": {"count": {"index": 0, "host": "a", "samples": [[None, [], "x", "no kind", 1]]}}})
     assert values(metrics) == {(None, "numRecordsIn"): 5}

@@ -104,7 +104,8 @@ def acknowledge(coordinator, checkpoint_id, subtask):
     )
     arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
     state = TaskState().to_plain()
-    return answer_slot_call(coordinator, "acknowledge", {**arguments, "state": state, "metrics": metrics.to_plain()})
+    part = {**arguments, "state": state, "metrics": metrics.to_plain()}
+    return answer_slot_call(coordinator, "acknowledge", {"parts": [part]})[0]
 
 
 def expire(one):

@@ -52,7 +52,7 @@ class StatefulSlots(FakeSlots):
             )
             arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": request.checkpoint_id}
             arguments |= {"state": state.to_plain(), "metrics": metrics.to_plain()}
-            answer_slot_call(self.coordinator, "acknowledge", arguments)
+            answer_slot_call(self.coordinator, "acknowledge", {"parts": [arguments]})
 
 
 @pytest.fixture

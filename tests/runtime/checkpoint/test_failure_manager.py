@@ -26,7 +26,11 @@ GIVEN = {
         "runtime/engines/micro_batch/driver/epoch_barriers.py",  # nobody could be asked
         "runtime/engines/real_time/driver/barriers.py",  # nor here
     },
-    "CHECKPOINT_ASYNC_EXCEPTION": {"runtime/slot/subtask_checkpoints.py"},
+    "CHECKPOINT_ASYNC_EXCEPTION": {
+        "runtime/slot/subtask_checkpoints.py",
+        "runtime/slot/gateway.py",  # what was written can't be acknowledged
+        "runtime/execution/slots/slot_calls.py",  # nor be read
+    },
     "CHECKPOINT_EXPIRED": {"runtime/checkpoint/pending_checkpoint.py"},
     "CHECKPOINT_SUBSUMED": {"runtime/checkpoint/checkpoint_completion.py"},
     "CHECKPOINT_DECLINED_SUBSUMED": {

@@ -32,6 +32,7 @@ from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 from pystate.common.overrides import override
 from pystate.common.processes.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
+from pystate.common.processes.frames import framed
 from pystate.common.processes.tls_session import ENCRYPTED_BYTES, RECEIVED_BYTES, TlsSession, TlsSocket, tls_sessions
 from pystate.common.text.bounded_text import text_of
 
@@ -152,12 +153,21 @@ def new_secret() -> bytes:
 
 def send_message(connection: Peer, message: Any) -> None:
     """Send one msgpack message. Any Python text is allowed, since messages of exceptions have arbitrary origins."""
-    connection.send_bytes(msgpack.packb(message, use_bin_type=True, unicode_errors="surrogatepass"))
+    connection.send_bytes(_packed(message))
 
 
 def receive_message(connection: Peer) -> Any:
     """Receive one msgpack message; raises EOFError or OSError when the peer is gone."""
-    return msgpack.unpackb(connection.recv_bytes(), raw=False, strict_map_key=False, unicode_errors="surrogatepass")
+    return _unpacked(connection.recv_bytes())
+
+
+def _packed(message: Any) -> bytes:
+    data: bytes = msgpack.packb(message, use_bin_type=True, unicode_errors="surrogatepass")
+    return data
+
+
+def _unpacked(data: bytes) -> Any:
+    return msgpack.unpackb(data, raw=False, strict_map_key=False, unicode_errors="surrogatepass")
 
 
 def connect(address: Address, secret: bytes, *, timeout: float | None = None) -> Peer:
@@ -384,11 +394,31 @@ class ControlSession:
         return self._handler(request)
 
     def takes_over(self, connection: Peer) -> bool:
-        """Take over a connection that carries no requests and read all its data; return False for a normal connection."""
+        """Take over a connection: read all its data here, or elsewhere with `loop_socket`. Return False for a normal one."""
         return False
 
     def closed(self) -> None:
-        """Handle the end of the caller's connection."""
+        """Handle the end of the caller's connection, here."""
+
+    def reply(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to one request, whatever goes wrong."""
+        try:
+            return {"ok": True, "value": self.handle(request)}
+        except PystateError as error:
+            return {"ok": False, "error": error.to_dict()}
+        except Exception as error:  # the caller must get an answer whatever went wrong
+            return {"ok": False, "error": {"class": type(error).__name__, "message": text_of(error)}}
+        except BaseException as error:  # the same: a module of the user's may call sys.exit() when it is imported
+            message = f"{type(error).__name__}: {text_of(error)}"
+            return {"ok": False, "error": {"class": type(error).__name__, "message": message}}
+
+    def answer_frame(self, payload: bytes) -> bytes:
+        """Return the answer to a request as the frame that `ControlClient` expects.
+
+        Raises:
+            ValueError, TypeError: It is no message.
+        """
+        return framed(_packed(self.reply(_unpacked(payload))))
 
 
 class ControlServer:
@@ -428,17 +458,7 @@ class ControlServer:
         session = self._session()
         try:
             while True:
-                request = receive_message(connection)
-                try:
-                    reply: dict[str, Any] = {"ok": True, "value": session.handle(request)}
-                except PystateError as error:
-                    reply = {"ok": False, "error": error.to_dict()}
-                except Exception as error:  # the caller must get an answer whatever went wrong
-                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": text_of(error)}}
-                except BaseException as error:  # the same: a module of the user's may call sys.exit() when it is imported
-                    message = f"{type(error).__name__}: {text_of(error)}"
-                    reply = {"ok": False, "error": {"class": type(error).__name__, "message": message}}
-                send_message(connection, reply)
+                send_message(connection, session.reply(receive_message(connection)))
                 if session.takes_over(connection):
                     return
         except (EOFError, OSError):

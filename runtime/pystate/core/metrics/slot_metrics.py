@@ -11,7 +11,7 @@ from typing import Any
 from pystate.common.text.plain_data import PlainDataError
 from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.sample import MetricKind, MetricSample
-from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.core.metrics.store import SubtaskMetricStore
 
 logger = logging.getLogger(__name__)
 
@@ -24,18 +24,23 @@ class SlotMetrics:
 
     pystate's own counters continue over restarts of the job: the counts of earlier attempts are added to those of the
     current one. Metrics of functions are reset with every attempt, as in Flink.
+
+    Slots report each second, and hardly anybody reads: a report is kept as it came until somebody does.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._attempt = -1
         self._latest: dict[SubtaskId, SubtaskMetricStore] = {}
+        self._unread: dict[SubtaskId, Any] = {}
         self._before: dict[SubtaskId, dict[_CounterId, int]] = {}
         self._hosts: dict[SubtaskId, str | None] = {}
 
     def begin_attempt(self, attempt: int) -> None:
         """Accept only reports of this attempt from now on."""
         with self._lock:
+            for subtask in list(self._unread):
+                self._read(subtask)
             for subtask, report in self._latest.items():
                 before = self._before.setdefault(subtask, {})
                 self._hosts[subtask] = report.host
@@ -48,23 +53,34 @@ class SlotMetrics:
     def report(self, attempt: int, report: Any) -> None:
         """Process the metrics of a heartbeat or of the end of a slot. Malformed ones are dropped and logged."""
         try:
-            told = SlotReport.from_plain(report).subtasks
-        except PlainDataError as error:
-            logger.warning("a slot's metrics can't be read: %s", error)
+            told = {(str(uid), int(subtask["index"])): subtask for uid, subtask in report["subtasks"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            logger.warning("a slot's metrics can't be read: %r", error)
             return
         with self._lock:
             if attempt == self._attempt:
-                self._latest.update({(uid, subtask.index): subtask for uid, subtask in told.items()})
+                self._unread.update(told)
 
     def of(self, uid: str, subtask: int) -> SubtaskMetricStore:
         """Return the last samples of a subtask, including the counts of previous attempts."""
         with self._lock:
+            self._read((uid, subtask))
             report = self._latest.get((uid, subtask))
             before = dict(self._before.get((uid, subtask), {}))
             host = self._hosts.get((uid, subtask))
         if report is None:
             return SubtaskMetricStore(subtask, host, [_counter(*key, count) for key, count in before.items()])
         return replace(report, samples=list(_added(report.samples, before)))
+
+    def _read(self, subtask: SubtaskId) -> None:
+        """Read a subtask's last report, if it hasn't been read yet; called under the lock."""
+        plain = self._unread.pop(subtask, None)
+        if plain is None:
+            return
+        try:
+            self._latest[subtask] = SubtaskMetricStore.from_plain(plain)
+        except PlainDataError as error:
+            logger.warning("a slot's metrics can't be read: %s", error)
 
 
 def _added(samples: Iterable[MetricSample], before: Mapping[_CounterId, int]) -> Iterable[MetricSample]:

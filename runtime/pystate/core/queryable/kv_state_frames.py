@@ -12,34 +12,26 @@ slots answered. Slots use the protocol of `common/processes/control.py`, with th
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import msgpack
 
+from pystate.common.processes.frames import framed
 from pystate.core.queryable.kv_state_messages import MAX_READS
 
-_HEAD = struct.Struct(">I")
-HEAD_BYTES = _HEAD.size
 _MOST_FIELDS = 64
-NO_MESSAGE = (ValueError, TypeError, LookupError, OverflowError, RecursionError, AttributeError)
-"""The errors raised by reading data of a wrong type."""
-
-
-class FrameTooLargeError(Exception):
-    """A frame exceeds the maximum length."""
 
 
 def pack_frame(message: dict[str, Any]) -> bytes:
     """Return a message as a frame."""
     payload: bytes = msgpack.packb(message)
-    return _HEAD.pack(len(payload)) + payload
+    return framed(payload)
 
 
 def pack_reply(message: dict[str, Any]) -> bytes:
     """Return the answer of a slot as a frame. Any Python text is allowed, since error messages have arbitrary origins."""
     payload: bytes = msgpack.packb(message, unicode_errors="surrogatepass")
-    return _HEAD.pack(len(payload)) + payload
+    return framed(payload)
 
 
 def unpack_request(payload: bytes) -> dict[str, Any]:
@@ -66,44 +58,3 @@ def unpack_answer(payload: bytes) -> dict[str, Any]:
         text = "a message is a map"
         raise ValueError(text)
     return message
-
-
-class FrameReader:
-    """Splits received data into frames.
-
-    Args:
-        most: The maximum size of a frame in bytes; may be changed later.
-
-    Attributes:
-        most: The same.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._buffer = bytearray()
-
-    def __len__(self) -> int:
-        return len(self._buffer)
-
-    def feed(self, data: bytes) -> None:
-        """Add received data."""
-        self._buffer += data
-
-    def next_frame(self) -> bytes | None:
-        """Return the next frame; None if it is incomplete.
-
-        Raises:
-            FrameTooLargeError: It is larger than the bound.
-        """
-        if len(self._buffer) < HEAD_BYTES:
-            return None
-        (length,) = _HEAD.unpack_from(self._buffer)
-        if length > self.most:
-            raise FrameTooLargeError
-        end = HEAD_BYTES + length
-        if len(self._buffer) < end:
-            return None
-        with memoryview(self._buffer) as view:
-            payload = bytes(view[HEAD_BYTES:end])
-        del self._buffer[:end]
-        return payload

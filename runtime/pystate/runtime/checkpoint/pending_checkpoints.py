@@ -133,7 +133,7 @@ class PendingCheckpoints:
                 too_large = self._settings.check_size(checkpoint.location, checkpoint.state_size)
                 if too_large is not None:
                     checkpoint.give_up(CheckpointFailureReason.FINALIZE_CHECKPOINT_FAILURE, too_large)
-                # nobody waits for one of many: with thousands of subtasks waking the coordinator's thread costs more than this
+                # nobody waits for one of many; waking the coordinator's thread costs more than all the rest
                 if too_large is not None or checkpoint.is_fully_acknowledged:
                     self.lock.notify_all()
         return result

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from pystate.common.processes.connection_limiter import peer_name
+from pystate.common.processes.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.common.text.bounded_text import shown
 from pystate.core.queryable.handshake import MAX_HANDSHAKE_BYTES, HandshakeError, ProxyHandshake
-from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError, pack_frame, unpack_request
+from pystate.core.queryable.kv_state_frames import pack_frame, unpack_request
 from pystate.core.queryable.kv_state_messages import MAX_REQUEST_BYTES, QueryOutcome
 
 _MOST_UNDER_WAY = 32

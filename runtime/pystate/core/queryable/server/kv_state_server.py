@@ -9,15 +9,17 @@ from pystate.common.configuration.groups.queryable_state_options import Queryabl
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.connection_limiter import places
 from pystate.common.processes.control import AuthenticatedListener, Peer, loop_socket
+from pystate.common.processes.request_loop import RequestLoop
 from pystate.common.time import current_time_ms
 from pystate.core.queryable.kv_state_frames import pack_reply, unpack_request
 from pystate.core.queryable.kv_state_messages import Consistency, QueryOutcome, StateAnswer, reads_from_plain
 from pystate.core.queryable.ports import next_free
 from pystate.core.queryable.rate_limiter import RateLimiter
 from pystate.core.queryable.server.kv_state_registry import KvStateRegistry
-from pystate.core.queryable.server.request_loop import RequestLoop
 
 _MOST_CALLERS = 512
+_MAX_FRAME_BYTES = 8 << 20
+"""More than the proxy requests at once."""
 
 
 class KvStateServer:
@@ -56,7 +58,10 @@ class KvStateServer:
         )
         address = self._listener.address
         self.address = str(address[0]), int(address[1])
-        self._loops = [RequestLoop(self._answer, places(_MOST_CALLERS)) for _ in range(threads)]
+        self._loops = [
+            RequestLoop("queryable-state-server", most=places(_MOST_CALLERS), frame_bytes=_MAX_FRAME_BYTES, gives_way=True)
+            for _ in range(threads)
+        ]
         self._next_loop = cycle(self._loops)
 
     def start(self) -> None:
@@ -72,7 +77,7 @@ class KvStateServer:
             loop.close()
 
     def _serve(self, connection: Peer) -> None:
-        next(self._next_loop).add(loop_socket(connection))
+        next(self._next_loop).add(loop_socket(connection), self._answer)
 
     def _answer(self, payload: bytes) -> bytes:
         request = unpack_request(payload)

@@ -77,6 +77,15 @@ class SubtaskColumns(Mapping[int, SubtaskCheckpointMetrics]):
         """Return them as plain data: most numbers are equal or short."""
         return {name: list(row) if isinstance(row, array) else row for name, row in self._columns.items()}
 
+    def aligned_in(self, milliseconds: int) -> SubtaskColumns:
+        """Return them with that duration of the alignment wherever it is unknown."""
+        row = self._columns[_MAYBE]
+        if isinstance(row, list):
+            row = [milliseconds if one is None else one for one in row]
+        return SubtaskColumns(
+            self._indices, {**self._columns, _MAYBE: milliseconds if row is None else row}, self._triggered
+        )
+
     def column(self, name: str) -> Sequence[Any]:
         """Return one number of each subtask."""
         row = self._columns[name]

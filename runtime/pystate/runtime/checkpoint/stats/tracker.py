@@ -24,6 +24,7 @@ from pystate.runtime.checkpoint.stats.checkpoint_stats import (
 from pystate.runtime.checkpoint.stats.samples import checkpoint_samples, subtask_samples
 from pystate.runtime.checkpoint.stats.stats_snapshot import CheckpointStatsSnapshot, KeptStatistics
 from pystate.runtime.checkpoint.stats.stats_summary import StatsSummary
+from pystate.runtime.checkpoint.stats.subtask_columns import SubtaskColumns
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.rest.checkpoint_messages import CheckpointsSummary
 
@@ -110,9 +111,8 @@ class CheckpointStatsTracker:
             stats = self._in_progress.get(checkpoint_id)
             for task in [] if stats is None else stats.tasks.values():
                 measured = milliseconds.get(task.uid)
-                for index, metrics in task.subtasks.items():
-                    if metrics.alignment_ms is None and measured is not None:
-                        task.acknowledge(index, replace(metrics, alignment_ms=measured))
+                if stats is not None and measured is not None:
+                    task.subtasks = SubtaskColumns.of(task.subtasks, stats.trigger_timestamp).aligned_in(measured)
 
     def report_completed(self, completed: CompletedCheckpoint) -> None:
         """Record that a checkpoint completed."""

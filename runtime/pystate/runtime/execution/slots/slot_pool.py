@@ -13,8 +13,10 @@ from pyspark import cloudpickle
 from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ControlError, JobExecutionError
 from pystate.common.processes.control import Address, ControlClient, ControlServer
+from pystate.common.processes.frames import LONGEST_FRAME
 from pystate.common.processes.machine_load import PatientDeadline
 from pystate.common.processes.open_files import allow_open_files
+from pystate.common.processes.request_loop import RequestLoop
 from pystate.runtime.execution.late_start import late_start
 from pystate.runtime.execution.slots.checkpoint_notifier import CheckpointNotifier
 from pystate.runtime.execution.slots.crash_output import crash_cause
@@ -91,7 +93,10 @@ class SlotPool:
         self._failure: str | None = None
         self._deployments: list[bytes] = []
         _have_room_for(parallelism)
-        self._server = ControlServer(secret, self._handle, host=host, ports=ports, session=lambda: SlotSession(self))
+        self._loop = RequestLoop("slot-requests", most=None, frame_bytes=LONGEST_FRAME, gives_way=False)
+        self._server = ControlServer(
+            secret, self._handle, host=host, ports=ports, session=lambda: SlotSession(self, self._loop)
+        )
         at_once = max(4, parallelism)
         self._gateways = SlotGateways(
             self._registered, self._hang, self._check_alive, self._await_death, at_once=at_once, timeout_s=call_timeout_s
@@ -126,6 +131,7 @@ class SlotPool:
 
     def start(self) -> None:
         """Start accepting slots."""
+        self._loop.start()
         self._server.start()
 
     def wait_registered(
@@ -221,6 +227,7 @@ class SlotPool:
             slot.control.close()
             slot.notifications.close()
         self._server.close()
+        self._loop.close_idle()  # a slot that was stopped is still to be told that its attempt is over
         self._notifier.close()
         self._gateways.close()
 

@@ -1,4 +1,7 @@
-"""The thread that reads state requests from all connections of a slot in turn, and answers them."""
+"""A thread that reads requests from many connections in turn, and answers them.
+
+A thread for each connection would wait for the interpreter with all others, and each that waits wakes up every 5 ms.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from pystate.common.processes.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.common.processes.tls_session import TlsSocket
-from pystate.core.queryable.kv_state_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
-
-MAX_FRAME_BYTES = 8 << 20
-"""More than the proxy requests at once."""
 
 _RECEIVED_BYTES = 1 << 18
 _BUSY_SHARE = 0.3
@@ -24,6 +24,8 @@ _PAUSE_SECONDS = 0.01
 Answer = Callable[[bytes], bytes]
 """Returns the answer to a request, including its framing; raises one of NO_MESSAGE to close the connection."""
 
+Connection = socket.socket | TlsSocket
+
 
 class _Caller:
     """One connection.
@@ -31,16 +33,20 @@ class _Caller:
     Args:
         connection: The connection; doesn't block.
         answer: Answers a request.
+        ended: Called once the connection is closed.
+        most: The maximum size of a request, bytes.
 
     Attributes:
         connection: The connection.
+        ended: Called once it is closed.
         heard_at: When it last sent a request; monotonic seconds.
     """
 
-    def __init__(self, connection: socket.socket | TlsSocket, answer: Answer) -> None:
+    def __init__(self, connection: Connection, answer: Answer, ended: Callable[[], None], most: int) -> None:
         self.connection = connection
+        self.ended = ended
         self._answer = answer
-        self._reader = FrameReader(MAX_FRAME_BYTES)
+        self._reader = FrameReader(most)
         self._unsent = memoryview(b"")
         self.heard_at = time.monotonic()
 
@@ -100,21 +106,22 @@ class OtherThreads:
 
 
 class RequestLoop:
-    """Answers requests on one thread.
-
-    That thread and the one that processes records share an interpreter, which switches between them with each poll of a
-    connection, and each switch refills the processor's caches. So it polls less often while records are processed, and
-    answers everything that has arrived at once.
+    """Answers requests of many connections on one thread.
 
     Args:
-        answer: Answers a request.
-        most: The maximum number of connections; beyond it the connection idle for longest is closed.
+        name: The name of the thread.
+        most: The maximum number of connections; beyond it the one idle for longest is closed. None for any number.
+        frame_bytes: The maximum size of a request.
+        gives_way: Whether other threads of the process matter more. A thread that processes records shares the interpreter
+            with this one, which switches between them with each poll of a connection, and each switch refills the
+            processor's caches. So the loop then polls less often while they are busy, and answers everything at once.
     """
 
-    def __init__(self, answer: Answer, most: int) -> None:
-        self._answer = answer
+    def __init__(self, name: str, *, most: int | None, frame_bytes: int, gives_way: bool) -> None:
         self._most = most
-        self._arrived: deque[socket.socket | TlsSocket] = deque()
+        self._frame_bytes = frame_bytes
+        self._gives_way = gives_way
+        self._arrived: deque[_Caller] = deque()
         self._selector = selectors.DefaultSelector()
         self._wakes, self._waker = socket.socketpair()
         self._wakes.setblocking(False)
@@ -122,21 +129,33 @@ class RequestLoop:
         self._selector.register(self._wakes, selectors.EVENT_READ)
         self._callers: set[_Caller] = set()
         self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="queryable-state-server", daemon=True)
+        self._ends_idle = False
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start to answer."""
         self._thread.start()
 
-    def add(self, connection: socket.socket | TlsSocket) -> None:
-        """Add an authenticated connection; from any thread."""
+    def add(self, connection: Connection, answer: Answer, ended: Callable[[], None] = lambda: None) -> None:
+        """Add an authenticated connection; from any thread.
+
+        Args:
+            connection: The connection.
+            answer: Answers its requests; must not block.
+            ended: Called once the connection is closed, from whichever side; must not block.
+        """
         connection.setblocking(False)
-        self._arrived.append(connection)
+        self._arrived.append(_Caller(connection, answer, ended, self._frame_bytes))
         self._wake()
 
     def close(self) -> None:
         """Close all connections soon."""
         self._closed.set()
+        self._wake()
+
+    def close_idle(self) -> None:
+        """Close when the last connection has ended."""
+        self._ends_idle = True
         self._wake()
 
     def pause(self, seconds: float) -> None:
@@ -152,7 +171,9 @@ class RequestLoop:
         try:
             while not self._closed.is_set():
                 self._serve_ready()
-                if others.are_busy():
+                if self._ends_idle and not self._callers and not self._arrived:
+                    return
+                if self._gives_way and others.are_busy():
                     self.pause(_PAUSE_SECONDS)
         finally:
             for caller in tuple(self._callers):
@@ -188,15 +209,14 @@ class RequestLoop:
 
     def _admit(self) -> None:
         while self._arrived:
-            connection = self._arrived.popleft()
+            caller = self._arrived.popleft()
             if self._closed.is_set():
-                connection.close()
+                self._cut(caller)
                 continue
-            if len(self._callers) >= self._most:
+            if self._most is not None and len(self._callers) >= self._most:
                 self._cut(min(self._callers, key=lambda one: one.heard_at))
-            caller = _Caller(connection, self._answer)
             self._callers.add(caller)
-            self._selector.register(connection, selectors.EVENT_READ, caller)
+            self._selector.register(caller.connection, selectors.EVENT_READ, caller)
             self._serve(caller)  # with TLS its first request may have been received together with its proof
 
     def _cut(self, caller: _Caller) -> None:
@@ -204,3 +224,4 @@ class RequestLoop:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(caller.connection)
         caller.connection.close()
+        caller.ended()

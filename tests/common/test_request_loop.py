@@ -1,4 +1,4 @@
-"""The thread of a slot that answers requests."""
+"""The thread that answers requests of many connections."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from pystate.core.queryable.server.request_loop import OtherThreads, RequestLoop
+from pystate.common.processes.request_loop import OtherThreads, RequestLoop
 from tests.waiting import LONGEST_S, wait_until
 
 HEAD = struct.Struct(">I")
@@ -24,7 +24,8 @@ class Loop:
     """A loop and its clients."""
 
     def __init__(self, answer: Callable[[bytes], bytes], most: int = 8) -> None:
-        self.loop = RequestLoop(answer, most)
+        self.loop = RequestLoop("loop", most=most, frame_bytes=8 << 20, gives_way=True)
+        self._answer = answer
         self._stack = ExitStack()
         self._stack.callback(self.loop.close)
         self.loop.start()
@@ -32,7 +33,7 @@ class Loop:
     def client(self) -> socket.socket:
         mine, other = socket.socketpair()
         mine.settimeout(30)
-        self.loop.add(other)
+        self.loop.add(other, self._answer)
         return self._stack.enter_context(mine)
 
     def close(self) -> None:
