@@ -32,6 +32,7 @@ from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.common.processes.garbage_collector import YOUNG_OBJECTS_OF_DRIVER, scan_seldom
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.slot_metrics import SlotMetrics
 from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
@@ -226,6 +227,7 @@ def measured(slots, count, processes, seconds, root):
         pool.silent_slot()
     idle = (time.process_time() - processor) / seconds
     call = median_spent(lambda: pool.call_all("finish_epoch", lambda _: {"epoch": 1, "barrier": None}, bounded="finish"))
+    scan_seldom(YOUNG_OBJECTS_OF_DRIVER)  # as a driver does
     coordinator = coordinator_of(root, slots, uids, driver, pool)
     checkpoint = median_spent(lambda: coordinator.trigger_checkpoint().result(600))
     size = max(path.stat().st_size for path in (root / "checkpoints").rglob("_metadata"))

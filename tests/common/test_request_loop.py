@@ -152,3 +152,29 @@ def test_other_threads_are_busy_while_they_work_and_not_while_they_wait():
         ended.set()
         worker.join()
     wait_until(lambda: not others.are_busy())
+
+
+def test_that_a_connection_has_ended_is_told_once_whichever_side_ends_it():
+    told: list[str] = []
+    with running() as loop:
+        for name in ("theirs", "ours"):
+            mine, other = socket.socketpair()
+            loop.loop.add(other, frame, lambda name=name: told.append(name))
+            if name == "theirs":
+                mine.close()
+                wait_until(lambda: told == ["theirs"])
+        loop.loop.close()
+        wait_until(lambda: told == ["theirs", "ours"])
+        mine.close()
+
+
+def test_an_idle_loop_ends_with_its_last_connection():
+    with running() as loop:
+        one = loop.client()
+        loop.loop.close_idle()
+        one.sendall(frame(b"a"))
+        assert received(one, 5) == frame(b"a")
+        assert loop.loop._thread.is_alive()
+        one.close()
+        loop.loop._thread.join(LONGEST_S)
+        assert not loop.loop._thread.is_alive()

@@ -92,7 +92,7 @@ class FakeSlots(CalledSlots):
             acknowledge(self.coordinator, request.checkpoint_id, subtask)
 
 
-def acknowledge(coordinator, checkpoint_id, subtask):
+def acknowledge(coordinator, checkpoint_id, subtask, **changes):
     metrics = SubtaskCheckpointMetrics(
         ack_timestamp=int(time.time() * 1000),
         sync_ms=1,
@@ -104,7 +104,7 @@ def acknowledge(coordinator, checkpoint_id, subtask):
     )
     arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
     state = TaskState().to_plain()
-    part = {**arguments, "state": state, "metrics": metrics.to_plain()}
+    part = {**arguments, "state": state, "metrics": metrics.to_plain(), **changes}
     return answer_slot_call(coordinator, "acknowledge", {"parts": [part]})[0]
 
 

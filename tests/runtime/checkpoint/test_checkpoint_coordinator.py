@@ -55,6 +55,18 @@ def test_a_checkpoint_is_complete_only_when_spark_has_committed_its_epoch(bench)
     assert future.result(LONGEST_S).epoch == 0
 
 
+@pytest.mark.parametrize("damaged", [{"state": {"count": {}}}, {"metrics": {"sync_ms": -1}}], ids=["state", "metrics"])
+def test_an_acknowledgement_that_can_not_be_read_fails_the_checkpoint_at_once_and_says_whose(bench, damaged):
+    one = bench()
+    one.begin(0)
+    future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: not one.barriers.is_open)
+    one.end(0)
+    assert acknowledge(one.coordinator, 1, 1, **damaged) == "DISCARDED"
+    with pytest.raises(CheckpointFailedError, match=r"(?s)damaged.*subtask 1 of 'count'"):
+        future.result(LONGEST_S)
+
+
 def test_a_checkpoint_that_a_newer_one_overtakes_is_subsumed_a_savepoint_is_not(bench):
     one = bench(**{"execution.checkpointing.max-concurrent-checkpoints": "3"})
     triggers = [one.coordinator.trigger_checkpoint, lambda: one.coordinator.trigger_savepoint(None, hold=False)]

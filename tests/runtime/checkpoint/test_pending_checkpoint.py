@@ -145,3 +145,20 @@ def test_a_job_without_subtasks_waits_for_the_source_alone() -> None:
     assert not checkpoint.is_ready
     checkpoint.mark_source_committed(None)
     assert checkpoint.is_ready
+
+
+def test_a_subtask_hangs_that_neither_acknowledges_nor_is_in_a_slot_that_answers() -> None:
+    checkpoint = pending(tasks=[(uid, slot) for uid in ("count", "map") for slot in range(3)])
+    assert checkpoint.deadlines(10) == []
+    checkpoint.hand_out(100.0)
+    assert checkpoint.deadlines(10) == [110.0]
+    checkpoint.slot_answered(0)
+    checkpoint.acknowledge("count", 1, state(b""))
+    assert checkpoint.failure(109.0, 10, syncing=False) is None
+    reason, error, hangs = checkpoint.failure(110.0, 10, syncing=False) or (None, None, None)
+    assert (reason, hangs) == (CheckpointFailureReason.CHECKPOINT_EXPIRED, True)
+    assert "Missing: subtask 2 of 'count', subtask 1 of 'map', subtask 2 of 'map'." in str(error)
+    checkpoint.slot_answered(1)
+    checkpoint.slot_answered(2)
+    assert checkpoint.failure(200.0, 10, syncing=False) is None
+    assert checkpoint.deadlines(10) == []

@@ -10,8 +10,8 @@ import pytest
 from pyspark import cloudpickle
 
 from pystate.common.errors import UserFunctionError
+from pystate.common.processes.garbage_collector import YOUNG_OBJECTS, free_what_has_ended, leave_to_stay
 from pystate.runtime.plan.task import JobEnvironment
-from pystate.runtime.slot.garbage_collector import YOUNG_OBJECTS, free_what_has_ended, leave_to_stay
 from pystate.runtime.slot.process import Deployment, SlotProcess, unpacked
 from pystate.runtime.slot.snapshots.restore_progress import RestoreProgress
 

@@ -27,6 +27,7 @@ from pystate.common.errors import (
 )
 from pystate.common.files.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.job_status import JobStatus
+from pystate.common.processes.garbage_collector import YOUNG_OBJECTS_OF_DRIVER, scan_seldom
 from pystate.common.text.bounded_text import first_line
 from pystate.common.user_code.user_frames import add_user_frame
 from pystate.core.api.executor import register_executor
@@ -251,6 +252,7 @@ def run_driver(
         warm: A session that is there already.
         pipe: The two ends of the pipe that it prints into.
     """
+    scan_seldom(YOUNG_OBJECTS_OF_DRIVER)
     os.environ["PYSTATE_HOME"] = str(home.root)
     directory = job_directory(home, job_id, leader_of_this_process())
     os.environ.pop(SETTINGS_VARIABLE, None)  # they were the job manager's, for the job's files; the program has its own

@@ -21,12 +21,12 @@ from pystate.common.configuration.groups.queryable_state_options import Queryabl
 from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.processes.control import ControlClient, ControlServer
+from pystate.common.processes.garbage_collector import free_what_has_ended, leave_to_stay
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import user_frame
 from pystate.core.snapshot.storage.local_copies import remove_local_copies
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
-from pystate.runtime.slot.garbage_collector import free_what_has_ended, leave_to_stay
 from pystate.runtime.slot.gateway import CoordinatorGateway
 from pystate.runtime.slot.metrics_reporter import SlotMetricsReporter
 from pystate.runtime.slot.queryable_slot import QueryableSlot

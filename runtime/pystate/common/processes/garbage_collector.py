@@ -1,4 +1,4 @@
-"""Limits the work of the garbage collector in a slot."""
+"""Limits the work of the garbage collector in our processes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import gc
 YOUNG_OBJECTS = 10_000
 """The number of new objects after which the collector scans the youngest generation. A batch of rows has tens of thousands
 of objects, all in use until it ends: with Python's default of 700 they are scanned dozens of times, in vain."""
+
+YOUNG_OBJECTS_OF_DRIVER = 50_000
+"""The same for a driver. A checkpoint of 10,000 subtasks makes some half a million objects, most of which live until the
+next one completes: scanned at 10,000, they take as long again as all that is done with them."""
 
 
 def free_what_has_ended() -> None:
@@ -28,6 +32,11 @@ def leave_to_stay() -> None:
     """
     gc.collect()
     gc.freeze()
+    scan_seldom(YOUNG_OBJECTS)
+
+
+def scan_seldom(objects: int) -> None:
+    """Let the collector scan the youngest generation after that many new objects, unless somebody said it in another way."""
     young, *older = gc.get_threshold()
-    if 0 < young < YOUNG_OBJECTS:
-        gc.set_threshold(YOUNG_OBJECTS, *older)
+    if 0 < young < objects:
+        gc.set_threshold(objects, *older)
