@@ -17,11 +17,12 @@ from pystate.common.files.home import PystateHome
 from pystate.common.files.job_manager_entry import is_served, read_job_manager
 from pystate.common.files.regular_files import NotRegularError, open_to_write
 from pystate.common.files.tokens import read_home_token
+from pystate.common.processes.job_manager_address import parse_address
 from pystate.common.processes.machine_load import PatientDeadline, busy_sentence
 from pystate.common.processes.processes import is_alive, signal_process, started_at
 from pystate.runtime.logs.log_reader import log_extent, read_log
 from pystate.runtime.rest.cluster_messages import ITSELF, ClusterConfigurationInfoEntry, StandbyConfiguration
-from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
+from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 
 if TYPE_CHECKING:
     from pystate.common.configuration.config_option import ConfigOption

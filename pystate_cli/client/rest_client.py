@@ -6,10 +6,9 @@ import http.client
 import json
 import logging
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import pystate
-from pystate.common.errors import ControlError, PystateError, UsageError, error_from_dict
+from pystate.common.errors import ControlError, PystateError, error_from_dict
 from pystate.common.processes.machine_load import busy_sentence
 from pystate.common.processes.processes import is_stopped
 from pystate.runtime.rest.cluster_messages import StandbyConfiguration
@@ -22,7 +21,6 @@ logger = logging.getLogger(__name__)
 
 Message = TypeVar("Message", bound=RestMessage)
 
-DEFAULT_PORT = 8081
 INSTANCE_HEADER = "pystate-instance"
 CLIENT_HEADER = "pystate-client"
 """Asks for errors with their place and hint."""
@@ -211,25 +209,6 @@ class RestClient:
         if self._tls is None:
             return http.client.HTTPConnection(*self._peer, timeout=self._timeout)
         return http.client.HTTPSConnection(*self._peer, timeout=self._timeout, context=self._tls)
-
-
-def parse_address(text: str) -> tuple[str, int, str]:
-    """Return host, port and path of `host:port/path`; the path is empty, or begins with a slash and ends without one.
-
-    Raises:
-        UsageError: It is something else.
-    """
-    from pystate.common.configuration.option_types import UrlPrefixType
-
-    try:
-        parts = urlsplit(f"//{text}")
-        host, port, path = parts.hostname, parts.port, UrlPrefixType().parse(parts.path)
-    except ValueError:
-        host, port, path = None, None, ""
-    if not host or parts.query or parts.fragment or parts.username:
-        message = f"The address of the job manager must be host:port or host:port/path, not {text!r}."
-        raise UsageError(message, hint=f"for example -m localhost:{DEFAULT_PORT}")
-    return host, DEFAULT_PORT if port is None else port, path
 
 
 def _error_of(status: int, content: bytes, address: str) -> PystateError:

@@ -18,6 +18,7 @@ from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.rest.document import attributes, heading, messages, with_routes
 from pystate.ops.jobmanager.rest.route import RestRoute
 from tests.ops.jobmanager.harness import REPOSITORY, eventually
+from tests.ops.jobmanager.made_registrations import JOB, proven, registration
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.runtime.checkpoint.stats.tasks import COUNT
@@ -125,6 +126,11 @@ class Server:
     def our_body(self, body: Any) -> Any:
         if body is None:
             return None
+        if "proof" in body:
+            asked = {"job_id": JOB, "incarnation": "1"}
+            headers = {"Authorization": f"Bearer {HOME_TOKEN}"}
+            told = self.application.client.post("/pystate/registrations/challenges", json=asked, headers=headers).json()
+            return proven(registration(told["challenge"]), HOME_TOKEN).to_plain()
         ours = {
             "job_file": str(self.application.job_file),
             "working_directory": str(self._folder),

@@ -17,6 +17,7 @@ import pytest
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.common.job_status import JobStatus
+from pystate.common.processes.job_manager_address import parse_address
 from pystate.ops.jobmanager.drivers.found_drivers import processes
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
@@ -24,7 +25,7 @@ from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.client.absent_job_manager import has_embedded_jobs_only
 from pystate_cli.client.job_manager import ensure_job_manager, find_job_manager
-from pystate_cli.client.rest_client import NoJobManagerError, RestClient, parse_address
+from pystate_cli.client.rest_client import NoJobManagerError, RestClient
 from tests.ops.jobmanager.harness import Manager, ManagerThread, eventually
 from tests.waiting import LONGEST_S
 

@@ -134,6 +134,8 @@ class JobDirectory:
         self.process = path / "process.json"  # written by the job manager: pid and begin of the driver it has started
         # written by a program that runs its job itself: its process; no job manager starts another one
         self.embedded = path / "embedded.json"
+        # written by the job manager: the program of another home that has registered the job
+        self.registration = path / "registration.json"
         self.session = path / "session.json"  # 0600; written by the driver: what its Spark session is made for
         self.spark_secrets = path / SPARK_SECRETS  # 0600; written by the driver; there only while its JVM starts
         self.stdout = path / "stdout"  # what an attached job prints
@@ -167,7 +169,7 @@ class JobDirectory:
         found = {path.name: path for path in self.path.glob("*")}
         found.update({f"{_OPERATIONS_THERE}{path.name}": path for path in self.operations.glob("*")})
         ours = {self.driver, self.process, self.session, self.spark_secrets}
-        ours |= {self.stdout, self.log, self.replica, self.operations, self.embedded}
+        ours |= {self.stdout, self.log, self.replica, self.operations, self.embedded, self.registration}
         return {name: path for name, path in found.items() if path not in ours and _REPLICATED_NAME.fullmatch(name)}
 
     def record_of(self, token: int | None) -> JobFile:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import importlib
+import os
 from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
@@ -14,8 +16,9 @@ from pystate.common.files.regular_files import MAX_WORD_BYTES, OddFileError, rea
 from pystate.common.processes.control import new_secret
 from pystate.common.processes.tls_session import pem_of, secret_with, tls_sessions
 
-_VALID = datetime.timedelta(days=3650)
-"""How long a certificate that is made here is valid: no job runs longer without a restart."""
+_FROM = datetime.datetime(2020, 1, 1, tzinfo=datetime.timezone.utc)
+_UNTIL = datetime.datetime(9999, 12, 31, tzinfo=datetime.timezone.utc)
+"""When certificates that are made here are valid: as long as their jobs, whatever the clocks of machines say."""
 
 
 def connection_secret(configuration: Configuration) -> bytes:
@@ -70,28 +73,38 @@ def _try(secret: bytes) -> None:
 
 def _made_pem() -> bytes:
     """Return a new self-signed certificate and its key."""
+    return pem_from_seed(os.urandom(32))
+
+
+def pem_from_seed(seed: bytes) -> bytes:
+    """Return a self-signed certificate and its key, the same for the same seed.
+
+    Args:
+        seed: 32 secret bytes.
+
+    Raises:
+        ConfigurationError: The library that makes them is missing.
+    """
     try:
         x509: Any = importlib.import_module("cryptography.x509")
-        ec: Any = importlib.import_module("cryptography.hazmat.primitives.asymmetric.ec")
-        hashes: Any = importlib.import_module("cryptography.hazmat.primitives.hashes")
+        ed25519: Any = importlib.import_module("cryptography.hazmat.primitives.asymmetric.ed25519")
         serialization: Any = importlib.import_module("cryptography.hazmat.primitives.serialization")
     except ImportError as error:
         options = SecurityOptions
         message = "Making a certificate for a job needs the package cryptography, which is not installed."
         hint = f"{pip_install('tls')}, or set {options.SSL_INTERNAL_CERTIFICATE.key} and {options.SSL_INTERNAL_KEY.key}"
         raise ConfigurationError(message, where=options.SSL_INTERNAL_ENABLED.key, hint=hint) from error
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = ed25519.Ed25519PrivateKey.from_private_bytes(seed)  # its signatures are the same each time, too
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "pystate job")])
-    now = datetime.datetime.now(datetime.timezone.utc)
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))  # clocks of machines differ
-        .not_valid_after(now + _VALID)
-        .sign(key, hashes.SHA256())
+        .serial_number(int.from_bytes(hashlib.sha256(seed).digest()[:16], "big") | 1)
+        .not_valid_before(_FROM)
+        .not_valid_after(_UNTIL)
+        .sign(key, None)
     )
     encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
     pem: bytes = made.public_bytes(encoding)

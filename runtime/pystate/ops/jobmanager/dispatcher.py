@@ -23,6 +23,7 @@ from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.job_store import JobStore, JobStoreTerms
 from pystate.ops.jobmanager.jobs.job_folders import JobFolders, LocalJobFolders
 from pystate.ops.jobmanager.leadership import Leadership, OnlyJobManager
+from pystate.ops.jobmanager.registered_jobs import RegisteredJobs
 from pystate.ops.jobmanager.retried_steps import JobManagerEndsError, RetriedSteps
 from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
 from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
@@ -51,6 +52,7 @@ class Dispatcher:
         home: The folder of this installation.
         spares: The spare drivers; None for none.
         steps: Retries steps that fail for a while.
+        registered: Takes what programs of other homes tell of their jobs.
     """
 
     def __init__(
@@ -79,7 +81,8 @@ class Dispatcher:
         )
         self._registry = JobRegistry()
         self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)
-        self._embedded = EmbeddedJobs(home, self._registry, self._services)
+        self.registered = RegisteredJobs(home, self._registry, self._services)
+        self._embedded = EmbeddedJobs(home, self._registry, self._services, self.registered.found)
         self._store = JobStore(store or JobStoreTerms(), self._registry, self._folders, self._leadership, steady)
 
     def recover(self, complete_term: int | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Any
 
 from pystate.common.errors import PystateError, UsageError
@@ -90,12 +91,20 @@ class EmbeddedJobs:
         home: The installation.
         registry: The registry to add jobs to.
         services: The shared services of runners.
+        registered: Returns the job of a folder that a program of another home has filled, once it has a status.
     """
 
-    def __init__(self, home: PystateHome, registry: JobRegistry, services: JobManagerSharedServices) -> None:
+    def __init__(
+        self,
+        home: PystateHome,
+        registry: JobRegistry,
+        services: JobManagerSharedServices,
+        registered: Callable[[JobDirectory, EmbeddedProgramFile], EmbeddedJob | None],
+    ) -> None:
         self._home = home
         self._registry = registry
         self._services = services
+        self._registered = registered
 
     def look(self) -> None:
         """Scan the home's folders for new and for ended jobs. Damaged ones are skipped."""
@@ -114,9 +123,13 @@ class EmbeddedJobs:
         except UsageError:
             return None
         program = EmbeddedProgramFile.read_from(directory.embedded)
-        status = None if program is None else settled_status(directory, program)
-        if program is None or status is None:
+        if program is None:
             return None
-        job = EmbeddedJob(program, status, self._home, directory, self._services)
-        self._registry.register(job)
+        job = self._registered(directory, program) if directory.registration.exists() else self._own(directory, program)
+        if job is not None:
+            self._registry.register(job)
         return job
+
+    def _own(self, directory: JobDirectory, program: EmbeddedProgramFile) -> EmbeddedJob | None:
+        status = settled_status(directory, program)
+        return None if status is None else EmbeddedJob(program, status, self._home, directory, self._services)

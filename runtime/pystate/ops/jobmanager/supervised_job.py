@@ -57,7 +57,7 @@ class SupervisedJob:
         self.job_id = record.job_id
         self.directory = directory
         self._record = self._kept(record, services)
-        self._gateway = gateway = DriverGateway(self._record, directory)
+        self._gateway = gateway = self._gateway_to(self._record)
         self._status = JobStatusProvider(self._record, directory)
         self.runner = JobManagerRunner(self._record, directory, gateway, self._status, services)
         self.operations = CachedOperationsHandler(self._record, directory, gateway, self._status)
@@ -77,6 +77,9 @@ class SupervisedJob:
 
     def _kept(self, record: JobRecord, services: JobManagerSharedServices) -> KeptRecord:
         return KeptRecord(record, self.directory, services.leadership, services.steps)
+
+    def _gateway_to(self, record: KeptRecord) -> DriverGateway:
+        return DriverGateway(record, self.directory)
 
     @property
     def record(self) -> JobRecord:

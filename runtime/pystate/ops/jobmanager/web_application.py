@@ -14,6 +14,7 @@ from pystate.ops.jobmanager.dashboard.dashboard_routes import dashboard_routes
 from pystate.ops.jobmanager.dashboard.sessions import DashboardSessions, SessionTokens
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.registrations import Registrations
 from pystate.ops.jobmanager.rescalings import Rescalings
 from pystate.ops.jobmanager.rest.app import HANDLERS, ROUTES, rest_routes
 from pystate.ops.jobmanager.rest.own_calls import OwnCalls
@@ -47,7 +48,16 @@ def create_app(
     sessions = DashboardSessions(security, instance)
     disposals = SavepointDisposals(dispatcher.home)
     rescalings = Rescalings(dispatcher, lambda: OwnCalls(ROUTES, context))
-    context = RestContext(dispatcher, disposals, rescalings, disks, settings, shut_down, login_code=sessions.code)
+    context = RestContext(
+        dispatcher,
+        disposals,
+        rescalings,
+        disks,
+        settings,
+        shut_down,
+        login_code=sessions.code,
+        registrations=Registrations(security.tokens, instance),
+    )
     dispatcher.each_recovered(rescalings.go_on)
     rest = rest_routes(context, security)
     pages = dashboard_routes(_routed(rest), security, sessions)

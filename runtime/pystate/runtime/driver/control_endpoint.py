@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import CheckpointFailedError, ControlError, JobCancelledError, PystateError
 from pystate.common.files.home import JobDirectory, parse_job_id
 from pystate.common.files.job_files import read_job_file
@@ -31,10 +32,18 @@ class ControlEndpoint:
         directory: The job's files; the secret is read from there and the address written to it.
         status: Where the job stands.
         end_start: Ends a program that has not come to its job, once that is cancelled; None where no call comes so early.
+        host: The address to listen on: that of this machine's loopback unless calls come from elsewhere.
+        ports: On which ports; the first free one is taken.
     """
 
     def __init__(
-        self, directory: JobDirectory, status: JobStatusStore, end_start: Callable[[], object] | None = None
+        self,
+        directory: JobDirectory,
+        status: JobStatusStore,
+        end_start: Callable[[], object] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        ports: range = ANY_PORT,
     ) -> None:
         self._directory = directory
         self._status = status
@@ -43,7 +52,8 @@ class ControlEndpoint:
         self._master: JobMaster | None = None
         self._start_cancelled = False
         self._operations = TriggeredOperations(directory, status.writes)
-        self._server = ControlServer(read_job_file(directory.secret, MAX_WORD_BYTES), self._handle)
+        secret = read_job_file(directory.secret, MAX_WORD_BYTES)
+        self._server = ControlServer(secret, self._handle, host, ports=ports)
 
     def start(self) -> None:
         """Start serving, and publish the address."""

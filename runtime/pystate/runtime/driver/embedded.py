@@ -34,6 +34,7 @@ from pystate.runtime.driver.library_logs import keep_libraries_off_stdout
 from pystate.runtime.driver.program.early_check import check_before_spark
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs, Share
+from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
 from pystate.runtime.driver.resumed_job import resume
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
@@ -228,6 +229,7 @@ class EmbeddedExecutor(LocalExecutor):
 
     def __init__(self, home: PystateHome | None = None, configuration: Configuration | None = None) -> None:
         self._record: _EmbeddedRecord | None = None
+        self._registered: RegisteredProgram | None = None
         home = PystateHome() if home is None else home
         if configuration is None:
             loaded = load_configuration(home=home)
@@ -245,7 +247,9 @@ class EmbeddedExecutor(LocalExecutor):
         home.remove_old_secrets()
         add_python_files(configuration)
         # modules beside the program must be found by the workers too
-        sys.path.insert(0, str(Path(sys.argv[0] or os.curdir).absolute().parent))
+        folder = str(Path(sys.argv[0] or os.curdir).absolute().parent)
+        if folder not in map(os.path.abspath, sys.path):  # Python has put it there for a script
+            sys.path.insert(0, folder)
 
     def prepared(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None
@@ -254,6 +258,7 @@ class EmbeddedExecutor(LocalExecutor):
         configuration = with_own_restarts_only(configuration)
         with self._preparing:
             self._record = None
+            self._registered = self._registration(configuration)
             try:
                 job = super().prepared(graph, configuration, job_name, results)
             except BaseException as error:
@@ -276,14 +281,35 @@ class EmbeddedExecutor(LocalExecutor):
         Raises:
             PystateError: The program has started the job before, and it can't go on.
         """
+        registered = self._registered
+        if registered is not None:
+            registered.check()
         told = resume(directory, self._job_id) if self._job_id == self._fixed_id else None
         if told is not None:
             sys.stderr.write(f"{told}\n")
         EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
-        write_file_atomically(directory.secret, new_secret())
+        write_file_atomically(directory.secret, new_secret() if registered is None else registered.secret)
         status = super().new_status(directory, job_name)
-        self._record = _EmbeddedRecord(status, ControlEndpoint(directory, status))
+        if registered is None:
+            self._record = _EmbeddedRecord(status, ControlEndpoint(directory, status))
+        else:
+            terms = registered.terms
+            self._record = _EmbeddedRecord(status, ControlEndpoint(directory, status, host=terms.bind, ports=terms.ports))
+            registered.begin()
+            self._record.registered = registered
         return status
+
+    def _registration(self, configuration: Configuration) -> RegisteredProgram | None:
+        """Return the registration of the next job with a job manager; None where none is named.
+
+        Raises:
+            PystateError: The job manager's address, its host or the secret is not what it should be.
+        """
+        terms = JobManagerTerms.of(configuration, self._home)
+        if terms is None:
+            return None
+        directory, log_job = self._home.job(self._job_id), self._log_job or self._job_id
+        return RegisteredProgram(terms, terms.client(configuration), self._job_id, self._home, directory, log_job)
 
     def started(self, master: JobMaster) -> None:
         """Let control calls reach the job."""
@@ -304,6 +330,7 @@ class _EmbeddedRecord:
     def __init__(self, status: JobStatusStore, endpoint: ControlEndpoint) -> None:
         self._status = status
         self.endpoint = endpoint
+        self.registered: RegisteredProgram | None = None
         endpoint.start()
 
     def ended(self, error: BaseException | None) -> None:
@@ -313,4 +340,6 @@ class _EmbeddedRecord:
                 self._status.update(JobStatus.FAILED, failure=failure_dict(error, "".join(format_exception(error))))
             else:  # an interrupt before there was anything to cancel
                 self._status.update(JobStatus.CANCELED)
+        if self.registered is not None:
+            self.registered.end()
         self.endpoint.close()

@@ -35,6 +35,7 @@ SERVED: list[InProcess] = []
 RUNNING: list[str] = []
 """The job that runs, if nothing may have changed it so far."""
 NEEDS_MORE = {
+    "POST /pystate/registrations",
     "POST /pystate/jobs",
     "GET /savepoint-disposal/{trigger_id}",
     "GET /jobs/{job_id}/savepoints/{trigger_id}",

@@ -6,6 +6,7 @@ from pystate.common.text.plain_data import entries
 from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.runtime.rest import request_bodies as requests
 from pystate.runtime.rest.message import RestMessage
+from pystate.runtime.rest.registration_messages import ChallengeRequestBody, ProvenMessage
 
 BODIES: dict[str, type[RestMessage]] = {
     "/jobs/{job_id}/checkpoints": requests.CheckpointTriggerRequestBody,
@@ -16,6 +17,8 @@ BODIES: dict[str, type[RestMessage]] = {
     "/pystate/jobs/{job_id}/resubmission": requests.ResubmissionRequestBody,
     "/pystate/jobs/{job_id}/resubmit": requests.ResubmitRequestBody,
     "/pystate/jobs/{job_id}/fork": requests.ForkRequestBody,
+    "/pystate/registrations/challenges": ChallengeRequestBody,
+    "/pystate/registrations": ProvenMessage,
 }
 OF_OTHERS = {"/pystate/jobs/{job_id}/queryable-state/values", "/pystate/jobs/{job_id}/replacement"}
 """What the dashboard and programs in other languages send, and no command of ours."""

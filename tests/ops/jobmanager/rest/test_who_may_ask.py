@@ -17,6 +17,8 @@ from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 REST_TOKEN = "the-token-of-the-operators"
 SERVED_AT = [(route, path) for route in ROUTES for path in route.paths]
 OWNERS = {
+    "POST /pystate/registrations",
+    "POST /pystate/registrations/challenges",
     "DELETE /cluster",
     "GET /jobmanager/log",
     "GET /jobmanager/logs",

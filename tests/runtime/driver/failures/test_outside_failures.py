@@ -45,6 +45,8 @@ _OF_THE_PROGRAM = {
     "common/processes/rest_certificate.py": "of the job manager",
     "common/processes/rest_client_security.py": "of the command line",
     "common/files/tokens.py": "of the job manager and the command line",
+    "runtime/driver/job_manager_client.py": "a host's name, asked before there is a job; later it is tried again",
+    "runtime/driver/registered_program.py": "a host's name, asked before there is a job",
     "connectors/file_system/date_pattern.py": "the name of a time zone",
     "connectors/kafka/kafka_client.py": "the names of properties; nobody is asked",
     "core/snapshot/storage/readability.py": "a file that may not be read; a storage that doesn't answer is told as that",

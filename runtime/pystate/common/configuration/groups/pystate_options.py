@@ -39,6 +39,23 @@ class PystateOptions:
         " spark-submit under a supervisor. A job of this id that has not ended goes on from its latest checkpoint; one that"
         " has ended isn't run again. Without it each start is a new job.",
     )
+    JOBMANAGER_ADDRESS = ConfigOption[str | None](
+        "pystate.jobmanager.address",
+        StringType("host:port, several with commas between them"),
+        None,
+        "The job manager that a program which runs its jobs itself registers them with, wherever it was started:"
+        " spark-submit, a notebook, python job.py. Of job managers with high availability any, or all. The environment"
+        " variable PYSTATE_JOBMANAGER says the same where this isn't set. The program proves pystate.rest.token-file, else"
+        " the token of its own home.",
+        ("pystate.jobmanager",),
+    )
+    JOBMANAGER_REQUIRED = ConfigOption[bool](
+        "pystate.jobmanager.required",
+        BooleanType(),
+        True,
+        "Whether a program is refused whose job manager doesn't answer when its job starts. With false the job runs, and"
+        " registers as soon as the job manager answers. One that goes away later stops no job in either case.",
+    )
     EPOCH_INTERVAL = ConfigOption[int](
         "pystate.epoch.interval",
         DurationType(),

@@ -69,7 +69,7 @@ class LeaderGate:
 
     async def _answer_as_standby(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
-        if not self._security.allows(request.headers, owner_only=False):
+        if not (self._security.allows(request.headers, owner_only=False) or self._security.is_proved(request.headers)):
             refusal = await answer_error(request, unauthorized(self._security))
             await refusal(scope, receive, send)
             return

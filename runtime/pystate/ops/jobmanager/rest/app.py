@@ -39,6 +39,7 @@ from pystate.ops.jobmanager.rest.routes import job_routes as jobs
 from pystate.ops.jobmanager.rest.routes import metric_routes as metrics
 from pystate.ops.jobmanager.rest.routes import pystate_jobs
 from pystate.ops.jobmanager.rest.routes import query_routes as queryable_state
+from pystate.ops.jobmanager.rest.routes import registration_routes as registrations
 from pystate.ops.jobmanager.rest.routes import rescaling_routes as rescaling
 from pystate.ops.jobmanager.rest.routes import resubmission_routes as resubmission
 from pystate.ops.jobmanager.rest.routes import savepoint_routes as savepoints
@@ -56,6 +57,7 @@ _DESCRIBED: tuple[RestRoute, ...] = (
     *savepoints.ROUTES,
     *snapshots.ROUTES,
     *pystate_jobs.ROUTES,
+    *registrations.ROUTES,
     *rescaling.ROUTES,
     *resubmission.ROUTES,
     *queryable_state.ROUTES,
@@ -109,7 +111,8 @@ def _starlette_route(
 ) -> Route:
     async def endpoint(request: Request) -> Response:
         route = verbs["GET" if request.method == "HEAD" else request.method]
-        if not route.is_public and not security.allows(request.headers, owner_only=route.owner_only):
+        allowed = route.is_public or security.allows(request.headers, owner_only=route.owner_only)
+        if not allowed and not (route.is_proved and security.is_proved(request.headers)):
             raise unauthorized(security)
         # the flink client sends {} with its GETs, which is ignored
         body = {} if route.body is None else await _json_body(request, route.max_body)

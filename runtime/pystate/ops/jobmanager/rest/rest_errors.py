@@ -46,6 +46,7 @@ from pystate.ops.jobmanager.savepoint_disposal import DisposalNotFoundError, Too
 from pystate.ops.jobmanager.storage_threads import StorageSilentError
 from pystate.ops.jobmanager.web.request_guard import RequestTooLargeError, RequestTooSlowError
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
+from pystate.runtime.job_folder.registration import RegistrationRefusedError, SecretRefusedError
 from pystate.runtime.logs.log_reader import LogGoneError
 from pystate.runtime.rest.failure_messages import ErrorResponseBody, OurError
 
@@ -91,6 +92,8 @@ STATUS_CODES: dict[type[PystateError], int] = {
     NotFoundError: 404,
     NotKeptError: 404,
     JobTerminatedError: 409,
+    RegistrationRefusedError: 409,
+    SecretRefusedError: 409,
     RescalingNotFoundError: 404,
     RescalingRefusedError: 409,
     SuccessorThereError: 409,

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from pystate.common.errors import UsageError
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.registrations import Registrations
 from pystate.ops.jobmanager.rescalings import Rescalings
 from pystate.ops.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.ops.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
@@ -40,6 +41,7 @@ class RestContext:
         failed_triggers: The failed triggers.
         disks: The free space of disks.
         login_code: Returns a code that one log-in at the dashboard may use.
+        registrations: The registrations of programs of other homes.
     """
 
     dispatcher: Dispatcher
@@ -50,6 +52,7 @@ class RestContext:
     shut_down: Callable[[], None] = lambda: None
     failed_triggers: FailedTriggers = field(default_factory=FailedTriggers)
     login_code: Callable[[], str] = lambda: ""
+    registrations: Registrations = field(default_factory=Registrations)
 
 
 class RestRequest:
@@ -136,6 +139,7 @@ class RestRoute:
         reads_storage: Whether it reads where snapshots are, which may hang. Such requests have their own threads and an end.
         owner_only: Whether it needs the token of the home even if REST needs none.
         is_public: Whether it never needs a token.
+        is_proved: Whether a proof of the token does in place of the token itself.
         refusals: Its further status codes.
     """
 
@@ -153,6 +157,7 @@ class RestRoute:
     reads_storage: bool = False
     owner_only: bool = False
     is_public: bool = False
+    is_proved: bool = False
     refusals: tuple[int, ...] = ()
 
     @property

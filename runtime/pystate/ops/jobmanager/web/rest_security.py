@@ -13,6 +13,7 @@ from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.configuration.groups.service_options import RestOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.tokens import read_token
+from pystate.common.processes.job_manager_proofs import is_hello
 from pystate.common.processes.loopback import is_loopback
 from pystate.common.processes.rest_certificate import rest_certificate
 
@@ -78,6 +79,19 @@ class RestSecurity:
         """Return uvicorn's options for TLS."""
         return {} if self.certificate is None else {"ssl_certfile": self.certificate, "ssl_keyfile": self.key}
 
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens that permit everything."""
+        return [token for token in (self.home_token, self.token) if token is not None]
+
+    def is_proved(self, headers: Headers) -> bool:
+        """Return whether a request proves one of the tokens without showing it, as those of programs that register do.
+
+        Args:
+            headers: The headers of the request.
+        """
+        return any([is_hello(headers.get("authorization", ""), token) for token in self.tokens])
+
     def allows_places(self, headers: Headers) -> bool:
         """Return whether a request may name a place to write or delete.
 
@@ -101,6 +115,6 @@ class RestSecurity:
         if scheme.lower() != "bearer":
             return False
         shown = given.strip().encode()
-        known = [token for token in (self.home_token, self.token) if token is not None]
+        known = self.tokens
         # all are compared, so that the time reveals nothing
         return any([hmac.compare_digest(shown, token.encode()) for token in known])

@@ -1,0 +1,41 @@
+"""What a program that runs its jobs itself changes of its own process, and what it leaves where its job doesn't start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.files.home import PystateHome
+from pystate.core.api.executor import register_executor
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.runtime.driver import registered_program
+from pystate.runtime.driver.embedded import EmbeddedExecutor
+from pystate.runtime.driver.job_manager_client import JobManagerUnreachableError
+
+
+def test_the_programs_folder_is_on_the_path_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "job.py")])
+    monkeypatch.setattr(sys, "path", [*sys.path, f"{tmp_path}/."])
+    for _ in range(2):
+        EmbeddedExecutor(PystateHome(tmp_path / "home"), Configuration())
+    assert [path.rstrip("/.") for path in sys.path].count(str(tmp_path)) == 1
+
+
+def test_a_job_whose_job_manager_does_not_answer_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registered_program.RegisteredProgram.check, "__defaults__", (0,))
+    home = PystateHome(tmp_path / "home")
+    home.root.mkdir()
+    home.token.write_text("0" * 64)
+    options = {"pystate.jobmanager.address": "127.0.0.1:1", "pystate.job-id": "ab" * 16}
+    register_executor(EmbeddedExecutor(home, Configuration(options)))
+    try:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1]).print()
+        with pytest.raises(JobManagerUnreachableError, match=r"The job manager at 127\.0\.0\.1:1 doesn't answer"):
+            env.execute("counts")
+    finally:
+        register_executor(None)
+    assert not list(home.jobs.glob("*/*"))
