@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, fail, ok, warn
 from pystate_cli.doctor.machine import required_cores
+from pystate_cli.doctor.storage import local_places
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
@@ -139,10 +140,10 @@ def _check_jars(configuration: Configuration) -> Finding:
 
 def _check_checkpoints(configuration: Configuration) -> Finding:
     key = "execution.checkpointing.dir"
-    place = configuration.get_string(key, "")
-    if place.startswith(("hdfs://", "s3://", "s3a://")):
+    place, local = configuration.get_string(key, ""), local_places(configuration)
+    if place and not local:
         return ok("shared storage", f"{place} is the same place on all nodes")
-    text = f"{key} = {place or 'nothing'}: executors on other machines must see the same files there"
+    text = f"{' and '.join(local) or f'{key} is not set'}: other machines must see the same files there"
     return warn("shared storage", text, f"-D {key}=hdfs:///checkpoints")
 
 

@@ -60,7 +60,21 @@ def test_a_cluster_that_is_ready(findings, tmp_path):
         ({"spark.yarn.queue": "root.night"}, {}, "queue", Health.FAIL, "is STOPPED"),
         ({"parallelism.default": "4"}, {}, "executors", Health.FAIL, "2 x 4 cores are asked"),
         ({"spark.executor.memory": "9g"}, {}, "containers", Health.FAIL, "YARN gives 8192 at most"),
-        ({"execution.checkpointing.dir": "/home/me"}, {}, "shared storage", Health.WARN, "must see the same files"),
+        (
+            {"execution.checkpointing.dir": "/home/me"},
+            {},
+            "shared storage",
+            Health.WARN,
+            "/home/me: other machines must see",
+        ),
+        (
+            {"execution.checkpointing.savepoint-dir": "file:/saved"},
+            {},
+            "shared storage",
+            Health.WARN,
+            "/saved: other machines",
+        ),
+        ({"execution.checkpointing.dir": "abfs://a@b/c"}, {}, "shared storage", Health.OK, "abfs://a@b/c is the same place"),
     ],
 )
 def test_what_a_cluster_lacks_is_named(findings, settings, changes, name, health, text):
