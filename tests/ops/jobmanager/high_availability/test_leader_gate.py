@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.testclient import TestClient
 
+from pystate.common.processes.job_manager_proofs import hello_header
 from pystate.ops.jobmanager.high_availability.leader_gate import LEADER_ONLY_HEADER, LeaderGate
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 
@@ -50,3 +51,12 @@ def test_who_has_a_token_finds_the_leader(token: str) -> None:
     answer = client(LEADER, "the-token-of-rest").get("/config", headers={"Authorization": f"Bearer {token}"})
 
     assert answer.json()["pystate-leader"]["address"] == "10.0.0.2:8081"
+
+
+def test_who_proves_a_token_finds_the_leader_and_no_more() -> None:
+    standby = client(LEADER, "the-token-of-rest")
+
+    answer = standby.get("/config", headers={"Authorization": hello_header("the-token-of-rest")})
+    assert answer.json()["pystate-leader"]["address"] == "10.0.0.2:8081"
+    answer = standby.get("/config", headers={"Authorization": hello_header("another-token")})
+    assert answer.status_code == 401
