@@ -16,7 +16,7 @@ from pystate.common.job_status import JobStatus
 from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.driver.embedded import EmbeddedExecutor
-from pystate.runtime.driver.resumed_job import resume
+from pystate.runtime.driver.resumed_job import check_not_left_elsewhere, resume
 from pystate.runtime.job_folder.job_liveness import settled_status
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
@@ -108,3 +108,24 @@ def test_what_is_no_id_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.path", [*sys.path])
     with pytest.raises(UsageError, match="Cannot parse JobID"):
         EmbeddedExecutor(PystateHome(tmp_path / "home"), Configuration({"pystate.job-id": "mine"}))
+
+
+def test_a_job_that_has_left_checkpoints_from_another_home_does_not_begin_anew(tmp_path):
+    configuration = Configuration({"execution.checkpointing.dir": f"file://{tmp_path}/checkpoints"})
+    directory = PystateHome(tmp_path / "home").job(JOB)
+    check_not_left_elsewhere(configuration, directory, JOB)
+    for number in (2, 10, 11):
+        (tmp_path / "checkpoints" / JOB / f"chk-{number}").mkdir(parents=True)
+    check_not_left_elsewhere(configuration, directory, JOB)
+    for number in (2, 10):  # 11 has never completed
+        (tmp_path / "checkpoints" / JOB / f"chk-{number}" / "_metadata").touch()
+    with pytest.raises(JobExecutionError, match="has left the checkpoint file:.*/chk-10, but none of its files") as raised:
+        check_not_left_elsewhere(configuration, directory, JOB)
+    assert "execution.state-recovery.path = file:" in str(raised.value)
+    check_not_left_elsewhere(configuration.copy().set_string("execution.state-recovery.path", "/s"), directory, JOB)
+
+
+def test_it_goes_on_where_its_files_are(directory, tmp_path):
+    (tmp_path / "checkpoints" / JOB / "chk-1").mkdir(parents=True)
+    (tmp_path / "checkpoints" / JOB / "chk-1" / "_metadata").touch()
+    check_not_left_elsewhere(Configuration({"execution.checkpointing.dir": f"{tmp_path}/checkpoints"}), directory, JOB)

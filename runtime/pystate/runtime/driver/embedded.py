@@ -35,7 +35,7 @@ from pystate.runtime.driver.program.early_check import check_before_spark
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs, Share
 from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
-from pystate.runtime.driver.resumed_job import resume
+from pystate.runtime.driver.resumed_job import check_not_left_elsewhere, resume
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
@@ -259,6 +259,9 @@ class EmbeddedExecutor(LocalExecutor):
         with self._preparing:
             self._record = None
             self._registered = self._registration(configuration)
+            if self._job_id == self._fixed_id:
+                initialize(configuration)
+                check_not_left_elsewhere(configuration, self._home.job(self._job_id), self._job_id)
             try:
                 job = super().prepared(graph, configuration, job_name, results)
             except BaseException as error:
