@@ -117,7 +117,10 @@ def test_a_program_that_is_killed_is_shown_lost_and_none_is_started_in_its_place
     eventually(lambda: manager.state(JOB) == "FAILED")
     said = str(manager.request("GET", f"/jobs/{JOB}/exceptions")[1]["exceptionHistory"])
     assert f"process {program.pid}" in said
-    assert "started elsewhere" in said
+    assert (
+        f"started elsewhere, and this job manager starts no other one: start it again there, with pystate.job-id = {JOB}"
+        in said
+    )
     again = _runs(start(manager.port))  # with the same id: it isn't refused, and takes the place
     eventually(lambda: _listed(manager) == [("counts", "RUNNING", again.pid)])
 

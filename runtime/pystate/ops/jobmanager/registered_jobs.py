@@ -161,10 +161,9 @@ class RegisteredJob(EmbeddedJob):
 
     def _write_lost(self, status: JobStatusFile, how: str) -> None:
         now = self._clock()
-        message = f"{how} It was started elsewhere, so this job manager starts no other one."
-        hint = (
-            f"start it again there with {PystateOptions.JOB_ID.key} = {self.job_id}: it goes on from its latest checkpoint"
-        )
+        again = f"start it again there, with {PystateOptions.JOB_ID.key} = {self.job_id}"
+        message = f"{how} It was started elsewhere, and this job manager starts no other one: {again}."
+        hint = "with that id it goes on from its latest checkpoint"
         failure = JobFailure.of(DriverLostError(message, where=self.program.program or None, hint=hint), "")
         lost = replace(status.with_failure(failure, now), failure=failure).moved_to(JobStatus.FAILED, now)
         lost.write_to(self.directory.status, self.directory.status_reserve)
