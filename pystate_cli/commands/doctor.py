@@ -43,7 +43,8 @@ def doctor(
 ) -> int:
     """Look whether jobs can run here: Python, Java, Spark, cores, storage, ports, job manager, disks, clock.
 
-    Each line is ok, warn or fail, with the next command. The exit code is 1 where one fails.
+    Each line is ok, warn or fail, with the next command, or none: a connector's client isn't installed. The exit code is 1
+    where one fails.
     """
     session = Session.of(context)
     console = session.console

@@ -11,8 +11,8 @@ from pystate.connectors.finding import Finding, Health
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_STYLES = {Health.OK: "green", Health.WARN: "yellow", Health.FAIL: "bold red"}
-_MARKS = {Health.OK: "✓", Health.WARN: "!", Health.FAIL: "✗"}
+_STYLES = {Health.OK: "green", Health.NONE: "dim", Health.WARN: "yellow", Health.FAIL: "bold red"}
+_MARKS = {Health.OK: "✓", Health.NONE: "–", Health.WARN: "!", Health.FAIL: "✗"}
 _NAME_WIDTH = 17
 
 
@@ -54,8 +54,11 @@ def _wrapped(text: str, first: int, others: int) -> list[str]:
 
 def verdict(findings: Iterable[Finding]) -> str:
     """Return a sentence with the number of problems."""
-    found: Sequence[Finding] = list(findings)
+    known: Sequence[Finding] = list(findings)
+    found = [one for one in known if one.health is not Health.NONE]
+    absent = ", ".join(one.name for one in known if one.health is Health.NONE)
+    rest = f" Not installed: {absent}." if absent else ""
     failed, warned = (sum(one.health is health for one in found) for health in (Health.FAIL, Health.WARN))
     if failed:
-        return f"{failed} of {len(found)} checks failed" + (f", {warned} warn." if warned else ".")
-    return f"{warned} of {len(found)} checks warn." if warned else f"All {len(found)} checks are well."
+        return f"{failed} of {len(found)} checks failed" + (f", {warned} warn." if warned else ".") + rest
+    return (f"{warned} of {len(found)} checks warn." if warned else f"All {len(found)} checks are well.") + rest

@@ -7,7 +7,7 @@ from importlib.metadata import version
 
 from pystate.common.distribution import pip_install
 from pystate.common.errors import JobGraphError
-from pystate.connectors.finding import Finding, ok, warn
+from pystate.connectors.finding import Finding, missing, ok, warn
 
 
 def missing_client(message: str, extra: str) -> JobGraphError:
@@ -34,7 +34,8 @@ def client_finding(
         also: What is needed besides it.
     """
     if importlib.util.find_spec(package) is None:
-        return ok(extra, f"{what}: {pip_install(extra)}{also}")
+        text = f"{what}: {title or package} is not installed; jobs that use them need {pip_install(extra)}{also}"
+        return missing(extra, text)
     named = f"{title or package} {version(package)}"
     if tuple(map(int, version(package).split(".")[: len(least)])) < least:
         oldest = ".".join(map(str, least))

@@ -10,6 +10,7 @@ __all__ = [
     "Finding",
     "Health",
     "fail",
+    "missing",
     "ok",
     "warn",
 ]
@@ -19,6 +20,7 @@ class Health(Enum):
     """How bad it is."""
 
     OK = "ok"
+    NONE = "none"  # what some jobs use isn't installed: nothing is wrong, unless one of yours does
     WARN = "warn"  # jobs run, but not as well or as safely as they might
     FAIL = "fail"  # jobs don't run
 
@@ -47,6 +49,11 @@ class Finding:
 def ok(name: str, text: str) -> Finding:
     """Return a finding that needs no action."""
     return Finding(name, Health.OK, text)
+
+
+def missing(name: str, text: str) -> Finding:
+    """Return a finding about what isn't installed, and which only some jobs need; the text says how to install it."""
+    return Finding(name, Health.NONE, text)
 
 
 def warn(name: str, text: str, hint: str | None = None) -> Finding:

@@ -15,7 +15,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.open_files import check_files_of_spark
-from pystate.connectors.finding import Finding, Health, fail, ok, warn
+from pystate.connectors.finding import Finding, Health, fail, missing, ok, warn
 from pystate_cli.doctor import machine, present_session, service, storage
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 from tests.cli.views.test_views import rendered
@@ -281,6 +281,16 @@ def test_the_verdict():
     assert verdict(findings[:1]) == "All 1 checks are well."
     assert verdict(findings) == "1 of 2 checks warn."
     assert verdict([*findings, fail("c", "")]) == "1 of 3 checks failed, 1 warn."
+
+
+def test_what_is_not_installed_is_neither_well_nor_wrong(pystate, monkeypatch):
+    found = missing("delta", "not installed")
+    monkeypatch.setattr("pystate_cli.doctor.connectors.check_connectors", lambda _: iter([found]))
+    code, out, err = pystate("doctor")
+    assert "none  delta              not installed" in out.splitlines()
+    assert err.rstrip().endswith(" Not installed: delta.")
+    assert verdict([ok("a", ""), missing("delta", "")]) == "All 1 checks are well. Not installed: delta."
+    assert "–" in rendered(view(found, 80, unicode=True), 80, "utf-8")
 
 
 def test_a_session_that_programs_make_is_looked_at_setting_by_setting(pystate, conf, monkeypatch):
