@@ -103,6 +103,12 @@ def test_a_function_must_fit_the_key(words, numbers):
             refused()
 
 
+def test_a_stream_that_was_to_be_broadcast_is_told_how(words, numbers):
+    with pytest.raises(JobGraphError) as refused:
+        words.key_by(len).connect(numbers).process(function(KeyedBroadcastProcessFunction, *BROADCAST))
+    assert "connect(rules.broadcast(DESCRIPTOR))" in str(refused.value.hint)
+
+
 def test_what_can_be_called_is_a_function_also_a_class(words):
     """`map(str)`, as in PyFlink; a class of functions lacks its parentheses."""
     numbers = words.map(list).key_by(str).map(bool).filter(bool)

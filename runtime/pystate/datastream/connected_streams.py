@@ -98,7 +98,10 @@ class ConnectedStreams(Generic[StreamT]):
         first, second = _is_keyed(self._first), _is_keyed(self._second)
         if first != second:
             message = "Of two connected streams one has a key and the other has none."
-            raise JobGraphError(message, hint="give both a key, with key_by(k1, k2) after connect(), or neither")
+            hint = (
+                "give both a key, with key_by(k1, k2) after connect(), or neither; or connect(rules.broadcast(DESCRIPTOR))"
+            )
+            raise JobGraphError(message, hint=hint)
         return first
 
     def _then(
