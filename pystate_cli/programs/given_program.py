@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pystate.common.errors import JobGraphError, UsageError
 from pystate_cli.arguments.savepoint_places import starting_path
 from pystate_cli.arguments.snapshot_options import claim_mode_property
+from pystate_cli.programs.hiding_files import check_files_beside
 from pystate_cli.programs.program_arguments import check_program_arguments, job_path
 from pystate_cli.session import Session
 
@@ -96,10 +97,11 @@ def given_program(
 
 
 def check_program(path: Path) -> None:
-    """Compile a job file.
+    """Compile a job file, and look whether it can be started from its folder.
 
     Raises:
-        JobGraphError: It has a syntax error; the message has file, line, the line's text and a caret.
+        JobGraphError: It has a syntax error; the message has file, line, the line's text and a caret. Or a file beside it
+            hides a module that pystate needs.
         UsageError: It can't be read.
     """
     try:
@@ -119,3 +121,4 @@ def check_program(path: Path) -> None:
     except ValueError as error:  # raised by older Pythons for a zero byte
         message = f"The job file is not a Python program: {error}."
         raise JobGraphError(message, where=str(path)) from error
+    check_files_beside(path)
