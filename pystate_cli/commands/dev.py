@@ -171,7 +171,7 @@ def _run(
         earlier = [] if savepoint_dir else folder.earlier_savepoints()
         left = _left_job(session, program, folder, client, job_manager)
         job = DevJob(client, submitted, savepoints, earlier, program.starting, None if left is None else left.job_id)
-        stack.callback(_end, session, job, program, keep=keep)
+        stack.callback(_end, session, job, program, folder, keep=keep)
         shown: FullScreen | LineScreen
         if screen:
             keyboard = stack.enter_context(Keyboard())
@@ -286,7 +286,7 @@ def _has_jobs(client: RestClient) -> bool:
     return any(not job.state.is_terminal for job in client.get("/jobs/overview", MultipleJobsDetails).jobs)
 
 
-def _end(session: Session, job: DevJob, program: GivenProgram, *, keep: bool) -> None:
+def _end(session: Session, job: DevJob, program: GivenProgram, folder: DevFolder, *, keep: bool) -> None:
     """End the job, or say that it goes on."""
     console = session.console
     with _uninterrupted():
@@ -297,9 +297,16 @@ def _end(session: Session, job: DevJob, program: GivenProgram, *, keep: bool) ->
             console.info(f"Job {job.job_id} goes on. To end it: pystate cancel {job.job_id}")
             console.result(job.job_id)
             return
-        with console.waiting("The job is ending"):
-            for _ in job.cancel():
-                _pause()
+        try:
+            with console.waiting("The job is ending"):
+                for _ in job.cancel():
+                    _pause()
+        except PystateError:  # the job manager is gone, which is told
+            folder.leave_job()
+            console.warning(
+                f"Job {job.job_id} could not be ended. If it goes on, the next session of the program takes it over."
+            )
+            return
         if job.savepoint_taken is not None:
             console.info(f"To go on from the last savepoint: pystate dev -s {job.savepoint_taken} {program.path}")
 

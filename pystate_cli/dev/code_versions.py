@@ -6,6 +6,7 @@ Without a copy a job that restarts would import the modules of today, and nothin
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import re
@@ -19,6 +20,7 @@ from pystate.common.files.folders import make_private_folder
 
 _NO_PART = frozenset(("__pycache__", ".git"))
 _PROGRAM, _EXTRA = "program", "files"
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 @dataclass
@@ -85,13 +87,16 @@ class CodeVersions:
             files: Its files besides the program's own, as far as they are known; only those beside it are copied.
 
         Raises:
-            UsageError: A file can't be read.
+            UsageError: A file can't be read, or there is no room for the copy.
         """
         self._number += 1
         place = self._folder / str(self._number)
         folder = place / _PROGRAM
-        make_private_folder(folder)
-        _link_entries(self._program.parent, folder)
+        try:
+            make_private_folder(folder)
+            _link_entries(self._program.parent, folder)
+        except OSError as error:
+            raise _not_copied(error, self._program) from error
         extra = [_copied(path, place / _EXTRA / str(number)) for number, path in enumerate(self._extra)]
         version = CodeVersion(self._number, folder, extra, folder / self._program.name)
         self._copy(version, self._program.relative_to(self._program.parent))
@@ -132,19 +137,19 @@ class CodeVersions:
     def _copy(self, version: CodeVersion, file: Path) -> None:
         """Copy one file; the folders on its way become folders of links."""
         place = version.folder
-        for part in file.parts[:-1]:
-            place = place / part
-            if place.is_symlink() or not place.exists():
-                place.unlink(missing_ok=True)
-                place.mkdir(mode=0o700)
-                _link_entries(self._program.parent / place.relative_to(version.folder), place)
         target = version.folder / file
-        target.unlink(missing_ok=True)
         source = self._program.parent / file
         try:
+            for part in file.parts[:-1]:
+                place = place / part
+                if place.is_symlink() or not place.exists():
+                    place.unlink(missing_ok=True)
+                    place.mkdir(mode=0o700)
+                    _link_entries(self._program.parent / place.relative_to(version.folder), place)
+            target.unlink(missing_ok=True)
             shutil.copy2(source, target)
         except OSError as error:
-            raise _unreadable(error, source) from error
+            raise _not_copied(error, source) from error
         version.files.add(file)
 
 
@@ -158,7 +163,7 @@ def _copied(path: Path, folder: Path) -> Path:
         else:
             shutil.copy2(path, target)
     except OSError as error:  # shutil.Error, too
-        raise _unreadable(error, path) from error
+        raise _not_copied(error, path) from error
     return target
 
 
@@ -166,7 +171,10 @@ def _files(path: Path) -> list[Path]:
     return sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
 
 
-def _unreadable(error: OSError, path: Path) -> UsageError:
+def _not_copied(error: OSError, path: Path) -> UsageError:
+    if error.errno in _NO_ROOM:
+        message = f"There is no room for a copy of the program: {error.strerror or error}."
+        return UsageError(message, where=str(path), hint="make room on the disk of PYSTATE_HOME, and save the program again")
     message = f"A file of the program can't be read: {error.strerror or error}."
     return UsageError(message, where=str(path))
 

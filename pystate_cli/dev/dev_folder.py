@@ -55,6 +55,7 @@ class DevFolder:
         make_private_folder(base)
         self._session = HeldFolder(base, _KEPT if keep else _RUN)
         self._taken_over: Path | None = None
+        self._job_goes_on = False
         self.savepoints = base / "savepoints"
 
     @property
@@ -90,9 +91,13 @@ class DevFolder:
         """Delete the folder of another session with that of this one: its job is that of this session now."""
         self._taken_over = left.folder
 
+    def leave_job(self) -> None:
+        """Say that the job could not be ended: it needs the folder, from which the next session takes it over."""
+        self._job_goes_on = True
+
     def close(self, *, keep: bool) -> None:
         """Delete what is of this session alone, unless its job goes on."""
-        if keep:
+        if keep or self._job_goes_on:
             self._session.leave()
         else:
             if self._taken_over is not None:

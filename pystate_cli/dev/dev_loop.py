@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.errors import PystateError
+from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.program_finding import ProgramFinding, Severity
 from pystate_cli.dev.code_versions import CodeVersion, CodeVersions
@@ -23,6 +24,10 @@ from pystate_cli.views.dev_view import DevNews
 _PAUSE_SECONDS = 0.03
 _LOOK_SECONDS = 0.5
 _SAVEPOINT, _CHECK, _STOP, _START = "savepoint", "check", "stop", "start"
+
+
+class _SavedAgainError(Exception):
+    """The program was saved while it was looked at: what was saved first is of no interest any more."""
 
 
 class Checker(Protocol):
@@ -89,7 +94,7 @@ class DevLoop:
         self._versions = versions
         self._watch = watch
         self._new_checker = checker
-        self._checker: Checker | None = checker()
+        self._checker: Checker | None = None
         self._screen = screen
         self._from_start = from_start
         self._allow_non_restored_state = allow_non_restored_state
@@ -99,16 +104,19 @@ class DevLoop:
         self._submitted: CodeVersion | None = None
         self._told_state: JobStatus | None = None
         self._next_look = 0.0
+        self._was_saved_again = False
         self._news = DevNews(program=program.path.name)
 
     def run(self) -> None:
         """Run until somebody wants to end the session."""
         if self._left is not None:
             self._screen.followed(self._left.job_id, from_now=True)
+        self._prepare_checker()
         work: Waiting | None = self._taken()
         try:
             while True:
-                if work is None and self._watch.saved():
+                if work is None and (self._was_saved_again or self._watch.saved()):
+                    self._was_saved_again = False
                     work = self._taken()
                 if work is not None:
                     try:
@@ -139,12 +147,19 @@ class DevLoop:
                 took = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())
                 self._news = replace(self._news, took=self._clock() - begun, parts=took)
                 self._tell(f"Version {version.number} runs after {self._clock() - begun:.1f} s: {took}.")
+        except _SavedAgainError:
+            self._was_saved_again = True
+            self._tell("The program was saved again while it was checked.")
         except PystateError as error:
             self._show_error(error)
             self._say_what_goes_on()
         finally:
             self._versions.keep([self._running, self._submitted])
-            if self._checker is None:
+            self._prepare_checker()
+
+    def _prepare_checker(self) -> None:
+        if self._checker is None:
+            with contextlib.suppress(OSError):  # no room for its files: the next check tells
                 self._checker = self._new_checker()
 
     def _is_same(self, version: CodeVersion) -> bool:
@@ -241,9 +256,14 @@ class DevLoop:
             try:
                 checker.ask(program, parallelism=self._parallelism, allow_non_restored_state=self._allow_non_restored_state)
                 while (answer := checker.answer()) is None:
+                    if self._watch.saved():  # the program may never come to its execute()
+                        raise _SavedAgainError
                     yield
             finally:
                 checker.end()
+        except OSError as error:
+            failed = JobGraphError(f"The program can't be checked: {error.strerror or error}.", where=error.filename)
+            return [ProgramFinding.of(failed, "program")]
         except PystateError as error:
             return [self._as_written(ProgramFinding.of(error, "program"))]
         used = self._versions.include(version, [Path(file) for file in answer["modules"]])

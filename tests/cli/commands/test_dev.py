@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from pystate.common.files.home import PystateHome, read_json
+from pystate_cli.client.rest_client import NoJobManagerError
 from pystate_cli.dev.code_versions import CodeVersions
 from pystate_cli.dev.dev_folder import DevFolder
+from pystate_cli.dev.dev_job import DevJob
 from pystate_cli.programs import program_process
 from tests.core.snapshot.snapshots import write_savepoint
 from tests.waiting import ends, wait_until
@@ -128,6 +130,19 @@ def killed_session(manager):
     manager.wait_for(job, "RUNNING")
     folder.close(keep=True)  # as the kernel does
     return job, folder.code.parent
+
+
+def test_a_job_that_cannot_be_ended_keeps_its_code_for_the_next_session(dev, manager, monkeypatch):
+    def refused(_job: DevJob) -> None:
+        raise NoJobManagerError("No job manager is running.")
+
+    with monkeypatch.context() as gone:
+        gone.setattr(DevJob, "cancel", refused)
+        _, _, err = dev(manager.job_file, until=has_job(manager, "RUNNING"))
+    (job,) = jobs(manager)
+    assert f"Job {job} could not be ended." in err
+    assert os.path.exists(read_json(manager.home.job(job).submission)["job_file"])
+    assert f"Job {job} still runs" in dev(manager.job_file, until=has_jobs(manager, "FINISHED", "RUNNING")).err
 
 
 def test_a_job_whose_session_was_killed_is_taken_over(dev, manager):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
+
 import pytest
 
 from pystate.common.errors import UsageError
@@ -90,6 +94,22 @@ def test_a_program_that_is_gone_is_told(versions, program):
     with pytest.raises(UsageError) as raised:
         versions.take([])
     assert raised.value.where == str(program)
+
+
+@pytest.mark.parametrize(("module", "call"), [(os, "symlink"), (os, "mkdir"), (shutil, "copy2")])
+def test_a_disk_without_room_for_the_copy_is_told(versions, monkeypatch, module, call):
+    def refused(*_args, **_more):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(module, call, refused)
+    with pytest.raises(UsageError, match="There is no room for a copy of the program: No space left on device"):
+        versions.take([])
+
+
+def test_a_folder_that_is_gone_is_told(versions, program):
+    shutil.rmtree(program.parent)
+    with pytest.raises(UsageError, match="can't be read: No such file or directory"):
+        versions.take([])
 
 
 def test_a_module_that_is_gone_is_left_to_whoever_imports_it(versions, program):

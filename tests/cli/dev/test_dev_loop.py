@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -96,7 +97,7 @@ class ScriptedChecker:
 
     def answer(self) -> dict[str, Any] | None:
         self.looks += 1
-        if self.looks < 2:
+        if self.looks < 2 or "never_executes" in self.program.path.read_text():
             return None
         path = self.program.path
         wrong = "wrong" in path.read_text()
@@ -303,6 +304,24 @@ def test_a_program_that_is_deleted_is_told_of_once_and_the_job_goes_on(session):
     assert session.lines.count(f"{session.program} is gone: put it back, and the session goes on with it.") == 1
     assert session.lines[1:3][-1] == "The job goes on with version 1."
     assert done == ["start 1 from None", "savepoint s1", "stop s2", "start 2 from s2"]
+
+
+def test_a_save_ends_the_look_at_a_program_that_never_comes_to_its_execute(session):
+    done = session.run(session.save("never_executes"), session.save("third"))
+    assert done == ["start 1 from None", "savepoint s1", "savepoint s2", "stop s3", "start 3 from s3"]
+    assert "The program was saved again while it was checked." in session.lines
+
+
+def test_a_check_that_has_no_room_is_told_and_the_job_goes_on(session):
+    def refused(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/tmp/x")
+
+    def fill() -> None:
+        session.loop._checker.ask = lambda program, **more: refused(**more)
+        session.program.write_text("second")
+
+    assert session.run(fill, session.save("third"))[-1] == "start 3 from s3"
+    assert any("The program can't be checked: No space left on device." in line for line in session.lines)
 
 
 class Left:
