@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -161,6 +162,9 @@ def given(page: str) -> dict[str, Any]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_of_a_page_runs(page: Path, planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    monkeypatch.setattr("sys.argv", ["job.py", "/data/in"])
+    monkeypatch.setitem(sys.modules, "words", ModuleType("words"))  # which the page on spark-submit has beside its program
+    sys.modules["words"].pair_of = lambda word: (word, 1)  # type: ignore[attr-defined]
     monkeypatch.setattr("pystate.queryable.QueryableStateClient", mock.create_autospec(QueryableStateClient))
     names = {**known_names(), **given(page.name), "__name__": "example"}
     for block in snippets(page):

@@ -2,18 +2,40 @@
 
 import re
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 import pystate.state_processor
-from pystate.state_processor import SavepointReader, SavepointWriter
+from pystate.common import Types
+from pystate.common.time import Time
+from pystate.datastream import AggregateFunction
+from pystate.datastream.window import TumblingEventTimeWindows
+from pystate.state_processor import SavepointReader, SavepointWriter, WindowReaderFunction, WindowSavepointReader
 
 TEXT = (Path(__file__).parents[2] / "docs" / "state-processor.md").read_text("utf-8")
 
 
+EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+
+
+def test_the_reader_of_windows_fits_its_calls():
+    reader = mock.create_autospec(WindowSavepointReader, instance=True)
+    savepoint = mock.create_autospec(SavepointReader, instance=True, **{"window.return_value": reader})
+    names = {
+        "Types": Types,
+        "TumblingEventTimeWindows": TumblingEventTimeWindows,
+        "Time": Time,
+        "CountAll": AggregateFunction,
+    }
+    names |= {"WindowReaderFunction": WindowReaderFunction, "savepoint": savepoint}
+    exec(compile(EXAMPLES[1], "docs/state-processor.md", "exec"), names)  # noqa: S102 - it is ours
+    assert reader.aggregate.call_args.args[0] == "requests"
+
+
 @pytest.mark.slow
 def test_the_example_runs(spark, tmp_path):
-    (example,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    example = EXAMPLES[0]
     names = {"__name__": "example", "spark": spark, "folder": str(tmp_path)}
     exec(compile(example, "docs/state-processor.md", "exec"), names)  # noqa: S102 - it is ours
 
