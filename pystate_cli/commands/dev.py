@@ -111,6 +111,8 @@ def dev(
     from pystate_cli.dev.dev_folder import DevFolder
 
     folder = DevFolder(session.home, program.path, keep=keep)
+    if folder.has_other_session():
+        session.console.warning(f"Another pystate dev of {program.path} goes on: each has a job of its own.")
     try:
         with suppress(KeyboardInterrupt), _handled(_interrupt, signal.SIGTERM, signal.SIGHUP):
             _run(

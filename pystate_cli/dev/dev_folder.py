@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import PystateHome, read_json, write_json
-from pystate.runtime.job_folder.held_folders import HeldFolder, left_folders, remove_folder
+from pystate.runtime.job_folder.held_folders import HeldFolder, held_folders, left_folders, remove_folder
 
 _RUN, _KEPT = "run-", "kept-"
 _NOTE = "session.json"
@@ -86,6 +86,10 @@ class DevFolder:
     def left_sessions(self) -> list[LeftSession]:
         """Return the sessions of the program that have ended and left their folders, oldest first."""
         return [_left_session(folder) for folder in left_folders(self._base)]
+
+    def has_other_session(self) -> bool:
+        """Whether another session of the program goes on."""
+        return any(folder != self._session.path for folder in held_folders(self._base))
 
     def take_over(self, left: LeftSession) -> None:
         """Delete the folder of another session with that of this one: its job is that of this session now."""

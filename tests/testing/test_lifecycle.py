@@ -463,3 +463,11 @@ def test_a_harness_refuses_what_is_not_for_it():
             OperatorTestHarness.repartition(snapshots, old, 1, 128)
     with pytest.raises(StateError, match="max parallelism"):
         OperatorTestHarness.repartition([snapshot], 1, 2, 64)
+
+
+def test_a_harness_that_is_open_is_not_opened_again():
+    with OneInputOperatorTestHarness(Recorder()) as harness:
+        harness.open()
+        with pytest.raises(StateError) as refused:
+            harness.open()
+    assert "ProcessFunctionTestHarnesses" in str(refused.value.hint)

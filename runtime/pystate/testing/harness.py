@@ -219,7 +219,15 @@ class OperatorTestHarness:
         self.initialize_state(OperatorSnapshot.from_savepoint(path, uid, self._task.parallelism)[self._chain.subtask])
 
     def open(self) -> None:
-        """Restore the state, and call `initialize_state` and `open` of the function."""
+        """Restore the state, and call `initialize_state` and `open` of the function.
+
+        Raises:
+            StateError: The harness is open.
+        """
+        if self._opened:
+            message = "The harness is open already."
+            hint = "the harnesses of ProcessFunctionTestHarnesses are open from the start; pystate_harness(...) opens others"
+            raise StateError(message, hint=hint)
         old = self._snapshot
         restored = {} if old is None else {UID: old.restored}
         self._chain.open(restored, None if old is None else old.checkpoint_id)

@@ -145,6 +145,13 @@ def test_a_job_that_cannot_be_ended_keeps_its_code_for_the_next_session(dev, man
     assert f"Job {job} still runs" in dev(manager.job_file, until=has_jobs(manager, "FINISHED", "RUNNING")).err
 
 
+def test_another_session_of_the_program_is_told_of(dev, manager):
+    other = DevFolder(manager.home, manager.job_file, keep=False)
+    assert "Another pystate dev of" in dev(manager.job_file, until=has_job(manager, "RUNNING")).err
+    other.close(keep=False)
+    assert "Another pystate dev of" not in dev(manager.job_file, until=has_jobs(manager, "CANCELED", "RUNNING")).err
+
+
 def test_a_job_whose_session_was_killed_is_taken_over(dev, manager):
     left, folder = killed_session(manager)
     code, _, err = dev(manager.job_file, until=has_jobs(manager, "FINISHED", "RUNNING"))

@@ -95,6 +95,20 @@ def left_folders(base: Path) -> list[Path]:
     return [folder for _, folder in sorted(found)]
 
 
+def held_folders(base: Path) -> list[Path]:
+    """Return the folders that processes hold, this one's among them.
+
+    Args:
+        base: Where they are.
+    """
+    found = []
+    for folder in base.iterdir():
+        with contextlib.suppress(OSError):
+            if (folder / _LOCK).exists() and _is_held(folder):
+                found.append(folder)
+    return found
+
+
 def _is_held(folder: Path) -> bool:
     """Return whether a process holds a folder.
 
