@@ -20,6 +20,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import tomli
+
 import pystate
 from release.build import DIST, ROOT, build, commit_time
 
@@ -126,23 +128,39 @@ def licence_of(distribution: metadata.Distribution) -> str:
 
 
 def check_licences(found: list[metadata.Distribution]) -> str:
-    """Check that all dependencies have licences that are allowed."""
+    """Check that all dependencies, and the libraries in the wheel, have licences that are allowed."""
     odd = {
         each.metadata["Name"]: licence_of(each) or "it says nothing"
         for each in found
         if each.metadata["Name"] not in KNOWN_LICENCES and not ALLOWED.search(licence_of(each))
     }
+    copies = {one["name"]: one["licenses"][0]["license"]["id"] for one in vendored()}
+    odd |= {name: said for name, said in copies.items() if not ALLOWED.search(said)}
     if odd:
         raise Failed("; ".join(f"{name}: {said}" for name, said in odd.items()))
-    return f"{len(found)} dependencies"
+    return f"{len(found)} dependencies, {len(copies)} vendored libraries"
+
+
+def vendored(tree: Path = ROOT) -> list[dict[str, Any]]:
+    """Return the libraries that the wheel has copies of, as components of the bill of materials."""
+    folder = tree / "runtime" / "pystate" / "ops" / "jobmanager" / "dashboard" / "assets" / "vendor"
+    return [_vendored(one) for one in tomli.loads((folder / "libraries.toml").read_text("utf-8"))["library"]]
+
+
+def _vendored(library: dict[str, Any]) -> dict[str, Any]:
+    name, version = library["name"], library["version"]
+    purl = f"pkg:npm/{name.replace('@', '%40')}@{version}"
+    licences = [{"license": {"id": library["licence"]}}]
+    return {"type": "library", "name": name, "version": version, "purl": purl, "bom-ref": purl, "licenses": licences}
 
 
 def write_bill(dist: Path, found: list[metadata.Distribution]) -> str:
-    """Write the bill of materials by CycloneDX: what is in an environment with the wheel alone."""
+    """Write the bill of materials by CycloneDX: what is in an environment with the wheel alone, and in the wheel itself."""
     wanted = {re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower() for each in found}
     made = _run(str(TOOLS / "cyclonedx-py"), "environment", "--output-reproducible", "--of", "JSON", sys.executable)
     bill: dict[str, Any] = json.loads(made)
     bill["components"] = [one for one in bill["components"] if re.sub(r"[-_.]+", "-", one["name"]).lower() in wanted]
+    bill["components"] += vendored()
     kept = {one["bom-ref"] for one in bill["components"]}
     bill["dependencies"] = [
         {**one, **({"dependsOn": [ref for ref in one["dependsOn"] if ref in kept]} if "dependsOn" in one else {})}

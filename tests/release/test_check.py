@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from release.check import (
     dependencies,
     last_step,
     licence_of,
+    vendored,
+    write_bill,
     write_sums,
 )
 from tests.ops.jobmanager.harness import REPOSITORY
@@ -73,7 +76,7 @@ def test_all_dependencies_have_licences_that_are_allowed():
     names = {each.metadata["Name"].lower().replace("_", "-") for each in found}
     assert {line.partition(">")[0] for line in PROJECT["project"]["dependencies"]} - names <= {"tomli"}
     assert {"py4j", "click"} <= names, "what they bring along is among them"
-    assert check_licences(found) == f"{len(found)} dependencies"
+    assert check_licences(found) == f"{len(found)} dependencies, 4 vendored libraries"
 
 
 def test_a_licence_that_is_not_allowed_is_named(monkeypatch):
@@ -82,6 +85,15 @@ def test_a_licence_that_is_not_allowed_is_named(monkeypatch):
     monkeypatch.setattr("release.check.licence_of", lambda _each: "Proprietary")
     with pytest.raises(Failed, match="^click: Proprietary$"):
         check_licences([click])
+
+
+def test_the_bill_has_the_libraries_in_the_wheel_too(tmp_path, monkeypatch):
+    made = {"components": [], "dependencies": []}
+    monkeypatch.setattr("release.check._run", lambda *_: json.dumps(made))
+    assert write_bill(tmp_path, []) == "pystate-spark.cdx.json: 4 components"
+    bill = json.loads((tmp_path / "pystate-spark.cdx.json").read_text())
+    assert [one["purl"] for one in bill["components"]] == [one["purl"] for one in vendored()]
+    assert "pkg:npm/%40dagrejs/dagre@3.1.3" in bill["dependencies"][-1]["dependsOn"]
 
 
 def test_the_hashes_are_those_of_the_files(tmp_path):
