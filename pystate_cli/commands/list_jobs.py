@@ -80,14 +80,15 @@ def list_jobs(
 
 
 def tell_rescaling(console: Console, job_id: str, rescaling: RescalingInfo) -> None:
-    """Tell of a rescale by the job manager that is under way, or after which no job runs."""
+    """Tell of a rescale by the job manager that is under way, after which no job runs, or that can't be read."""
     what = f"rescale of job {job_id}" if rescaling.snapshot is None else f"return of job {job_id} to an earlier state"
     if not rescaling.status.is_completed:
         after = "" if rescaling.managers == 1 else ", after the death of a job manager"
         console.info(f"The {what} is under way{after}: {rescaling.step}")
-    elif rescaling.unfinished and rescaling.failure is not None:
+    elif rescaling.failure is not None and (rescaling.unfinished or rescaling.unreadable):
         hint = "" if rescaling.failure.hint is None else f"; {rescaling.failure.hint}"
-        console.warning(f"the {what} failed: {rescaling.failure.message}{hint}")
+        told = "" if rescaling.unreadable else f"the {what} failed: "
+        console.warning(f"{told}{rescaling.failure.message}{hint}")
 
 
 class _Look:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,9 @@ from pystate.common.time import current_time_ms
 from pystate.runtime.job_folder.content import DamagedFileError
 from pystate.runtime.job_folder.rescaling_file import RescalingFile, SuccessorStart
 from pystate.runtime.job_folder.resubmission_file import Keeper, Resubmission
+from pystate.runtime.rest.operation_messages import RescalingInfo
+from pystate_cli.commands.list_jobs import tell_rescaling
+from pystate_cli.console.console import Console
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.ops.jobmanager.rest.test_rescaling import ended
 
@@ -155,12 +159,27 @@ def test_a_job_that_was_cancelled_in_between_stays_so(between: Make) -> None:
     assert one.jobs() == {one.job: "CANCELED"}
 
 
-def test_a_damaged_file_is_left_alone_and_the_job_goes_on(between: Make) -> None:
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["before the stop", "after the stop"])
+def test_a_damaged_file_is_left_alone_and_told_with_what_starts_the_job_again(between: Make, is_stopped: bool) -> None:
     one = between()
+    if is_stopped:
+        one.stop()
     intent = RescalingFile(OPERATION, 3, None, without_state=False, began_at=1)
     content = {**intent.to_file(), "parallelism": 4}
     one.directory.rescaling.write_text(json.dumps(content))
     one.restart()
-    assert one.jobs() == {one.job: "RUNNING"}
+    assert one.jobs() == {one.job: "FINISHED" if is_stopped else "RUNNING"}
     with pytest.raises(DamagedFileError, match="its checksum is another one"):
         RescalingFile.read_from(one.directory.rescaling)
+
+    (told,) = one.served.request("GET", "/jobs/overview")[1]["jobs"]
+    rescaling = told["pystate"]["rescaling"]
+    assert (rescaling["status"]["id"], rescaling["unreadable"], rescaling["unfinished"]) == ("COMPLETED", True, is_stopped)
+    (failure,) = one.served.request("GET", f"/jobs/{one.job}/exceptions")[1]["exceptionHistory"]["entries"]
+    assert failure["exceptionName"].endswith("RescalingUnreadableError")
+    console = Console(stderr=(lines := io.StringIO()))
+    tell_rescaling(console, one.job, RescalingInfo.from_plain(rescaling))
+    for text in (rescaling["failure"]["message"], failure["pystate"]["message"], lines.getvalue()):
+        assert "its checksum is another one" in " ".join(text.split())
+    assert f"pystate rescale {one.job} -p 2" in rescaling["failure"]["hint"]
+    assert one.directory.resubmission.exists() == is_stopped

@@ -53,6 +53,10 @@ class RescalingRefusedError(PystateError):
     """A rescale can't begin now."""
 
 
+class RescalingUnreadableError(PystateError):
+    """What an earlier job manager has written down of a rescale can't be read."""
+
+
 @dataclass
 class Told:
     """What is known of a rescale. Lines are only added; a reader sees some of them.
@@ -64,6 +68,7 @@ class Told:
         runs: The job that runs now, once that is known.
         failure: Why it failed.
         is_done: Whether it has ended.
+        is_unreadable: Whether what is written down of it can't be read, so that nobody knows what is left to do.
     """
 
     job_id: str
@@ -72,6 +77,7 @@ class Told:
     runs: str | None = None
     failure: JobFailure | None = None
     is_done: bool = False
+    is_unreadable: bool = False
 
     def info(self, line: str) -> None:
         """Add a line."""
@@ -222,6 +228,19 @@ class _OwnRescaling(Rescaling):
         return cause.pystate.error()
 
 
+def _unreadable(job: SupervisedJob, error: PystateError | OSError) -> Told:
+    """Return what is told of a rescale of which nothing can be read."""
+    cause = refused(error) if isinstance(error, OSError) else error
+    parallelism, now = max(1, job.status()["parallelism"]), current_time_ms()
+    message = f"A rescale of job {job.job_id}, or its return to an earlier state, can't be gone on with. {cause.message}"
+    hint = f"if no job runs in its place, pystate rescale {job.job_id} -p {parallelism} does what is left to do"
+    failure = JobFailure.of(RescalingUnreadableError(message, where=cause.where, hint=hint), "")
+    intent = RescalingFile(
+        new_job_id(), parallelism, None, without_state=False, began_at=now, ended_at=now, failure=failure, keeps=True
+    )
+    return Told(job.job_id, intent, failure=failure, is_done=True, is_unreadable=True)
+
+
 class Rescalings:
     """Rescales jobs on threads of their own, and keeps the results.
 
@@ -274,11 +293,16 @@ class Rescalings:
         return intent.rescaling_id
 
     def go_on(self, job: SupervisedJob) -> None:
-        """Go on with a rescale that an earlier job manager has begun; know its result where it has ended."""
+        """Go on with a rescale that an earlier job manager has begun; know its result where it has ended.
+
+        One of which nothing can be read is not gone on with. It counts as failed, and its file stays as it is.
+        """
         try:
             intent = RescalingFile.read_from(job.directory.rescaling)
         except (PystateError, OSError) as error:
             logger.error("what is written down of the rescale of job %s can't be read: %s", job.job_id, error)
+            with self._lock:
+                self._remember(_unreadable(job, error))
             return
         if intent is None:
             return

@@ -105,7 +105,7 @@ class RescalingInfo(RestMessage):
 
     Attributes:
         request_id: What to ask for its result with.
-        parallelism: The new parallelism.
+        parallelism: The new parallelism; that of the job if it is unreadable.
         snapshot: What the job is put back to; null of a rescale.
         status: Whether it is complete.
         managers: How many job managers have worked at it: each after the first goes on where one has died.
@@ -113,6 +113,7 @@ class RescalingInfo(RestMessage):
         job_id: The job that runs after it; null before, and where none does.
         failure: Why it failed; null where it did not.
         unfinished: Whether it has failed so that no job runs, and `pystate rescale` can still start one.
+        unreadable: Whether what an earlier job manager has written down of it can't be read, so that it is not gone on with.
     """
 
     request_id: HexId = entry("request-id")
@@ -124,6 +125,7 @@ class RescalingInfo(RestMessage):
     job_id: HexId | None = entry("job-id")
     failure: OurError | None
     unfinished: bool = False
+    unreadable: bool = False
 
 
 class RescalingResult(RestMessage):

@@ -180,6 +180,7 @@ def rescaling_info(told: Told | None, *, unfinished: bool) -> RescalingInfo | No
         job_id=told.runs,
         failure=None if cause is None else cause.pystate,
         unfinished=told.is_done and cause is not None and told.intent.keeps and unfinished,
+        unreadable=told.is_unreadable,
     )
 
 

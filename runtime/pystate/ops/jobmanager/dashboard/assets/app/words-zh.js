@@ -41,6 +41,7 @@ export const CHINESE = {
   "It goes on with parallelism {count} under another id.": "作业已以并行度 {count} 在新的 ID 下继续运行。",
   "It goes on from {name} under another id.": "作业已从 {name} 在新的 ID 下继续运行。",
   "{name} was stopped, and nothing runs in its place": "{name} 已停止,没有作业接替它运行",
+  "What was written down of a rescale of {name} can't be read": "无法读取 {name} 的并行度调整记录",
   "What is done": "执行步骤",
   "To the job that runs now": "前往现在运行的作业",
   "Parallelism": "并行度",

@@ -56,7 +56,7 @@ function Rescaled({ of, ended }) {
     const title = of.snapshot === null ? t("The job gets parallelism {count}.", { count: of.parallelism }) : t("The job is put back to {name}.", { name: nameOfPath(of.snapshot) });
     return html`<${Notice} kind="warn" title=${title}><span>${of.step}</span>${after}<//>`;
   }
-  if (of.failure) return html`<${Notice} kind=${of.unfinished ? "bad" : "warn"} title=${of.failure.message}>${of.failure.hint ? html`<span>${of.failure.hint}</span>` : null}${after}${link}<//>`;
+  if (of.failure) return html`<${Notice} kind=${of.unfinished || of.unreadable ? "bad" : "warn"} title=${of.failure.message}>${of.failure.hint ? html`<span>${of.failure.hint}</span>` : null}${after}${link}<//>`;
   return ended ? html`<${Notice} title=${of.snapshot === null ? t("It goes on with parallelism {count} under another id.", { count: of.parallelism }) : t("It goes on from {name} under another id.", { name: nameOfPath(of.snapshot) })}>${after}${link}<//>` : null;
 }
 

@@ -19,6 +19,8 @@ function troubles(jobs, figures, disks) {
     const name = `${job.name} (${job.jid.slice(0, 8)})`;
     if (job.state === "FAILED" && serverNow() - job["end-time"] < 86_400_000)
       found.push({ kind: "bad", title: t("{name} has failed", { name }), text: t("It is not restarted any more. See why, mend that, and start it from its last checkpoint or savepoint."), command: `pystate exceptions ${job.jid}`, jid: job.jid });
+    if (job.pystate.rescaling?.unreadable && !job.pystate.rescaling.unfinished)
+      found.push({ kind: "bad", title: t("What was written down of a rescale of {name} can't be read", { name }), text: job.pystate.rescaling.failure.message, command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (job.pystate.rescaling?.unfinished)
       found.push({ kind: "bad", title: t("{name} was stopped, and nothing runs in its place", { name }), text: job.pystate.rescaling.failure.message, command: `pystate rescale ${job.jid} -p ${job.pystate.rescaling.parallelism}`, jid: job.jid });
     if (["RESTARTING", "FAILING"].includes(job.state))
