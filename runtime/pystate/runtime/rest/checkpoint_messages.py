@@ -74,7 +74,7 @@ class TaskCheckpointStatistics(CheckpointFigures):
 
 
 class CheckpointStatistics(CheckpointFigures):
-    """A checkpoint; `epoch`, `path`, `restore_timestamp` and `waits_...` are ours.
+    """A checkpoint; `failure_reason`, `epoch`, `path`, `restore_timestamp` and `waits_...` are ours.
 
     Attributes:
         class_name: Its status in small letters.
@@ -85,6 +85,7 @@ class CheckpointStatistics(CheckpointFigures):
         discarded: Whether it has been deleted since, once it is complete.
         failure_timestamp: When it failed.
         failure_message: Why it failed.
+        failure_reason: The name of the reason in Flink's list, such as `CHECKPOINT_EXPIRED`.
         waits_for_epoch: The epoch whose end its barrier waits for, while it does.
         waits_since: Since when.
         epoch: After which its barrier stands.
@@ -102,6 +103,7 @@ class CheckpointStatistics(CheckpointFigures):
     discarded: bool | None = unless_none(default=None)
     failure_timestamp: int | None = unless_none(default=None)
     failure_message: str | None = unless_none(default=None)
+    failure_reason: str | None = unless_none(default=None)
     waits_for_epoch: int | None = unless_none(default=None)
     waits_since: int | None = unless_none(default=None)
     epoch: int | None = None

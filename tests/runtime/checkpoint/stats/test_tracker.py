@@ -283,6 +283,7 @@ def test_a_failed_checkpoint_says_when_and_why(driver: Driver) -> None:
     assert rest["latest"]["failed"] == entry
     assert (entry["className"], entry["failure_timestamp"], entry["end_to_end_duration"]) == ("failed", 3_500, 2_500)
     assert entry["failure_message"] == "The checkpoint expired before it was complete. Two subtasks are missing."
+    assert entry["failure_reason"] == "CHECKPOINT_EXPIRED"
     assert entry["num_acknowledged_subtasks"] == 0
     assert rest["counts"] == {"restored": 0, "total": 1, "in_progress": 0, "completed": 0, "failed": 1}
     assert rest["summary"]["state_size"]["p50"] == "NaN"

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pystate.common.overrides import override
-from pystate.common.text.plain_data import MAX_INT, Bounds, Natural, entry, left_out
+from pystate.common.text.plain_data import MAX_INT, Bounds, Natural, entry, left_out, unless_none
 from pystate.core.snapshot.plain import as_map, take, take_enum, take_int, take_list
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.stats.subtask_columns import SubtaskColumns, column_of
@@ -215,7 +215,9 @@ class PendingCheckpointStats(CheckpointStats):
             timestamp: When, ms since 1970.
         """
         told = reason.message if not message else f"{reason.message} {message}"
-        return FailedCheckpointStats(**self._ended(), failure_timestamp=timestamp, failure_message=told)
+        return FailedCheckpointStats(
+            **self._ended(), failure_timestamp=timestamp, failure_message=told, failure_reason=reason.name
+        )
 
 
 class _EndedCheckpointStats(CheckpointStats):
@@ -242,11 +244,16 @@ class CompletedCheckpointStats(_EndedCheckpointStats):
 
 @dataclass(kw_only=True)
 class FailedCheckpointStats(_EndedCheckpointStats):
-    """A checkpoint that failed, with the time (ms since 1970) and the reason."""
+    """A checkpoint that failed, with the time (ms since 1970) and the reason.
+
+    Attributes:
+        failure_reason: The reason's name in Flink's list; None of one that failed before it was written down.
+    """
 
     status = CheckpointStatsStatus.FAILED
     failure_timestamp: Natural
     failure_message: str | None
+    failure_reason: str | None = unless_none(default=None)
 
     @property
     def end_to_end_duration(self) -> int:

@@ -85,8 +85,13 @@ def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> Checkpoin
     if isinstance(stats, CompletedCheckpointStats):
         return replace(common, class_name="completed", external_path=stats.path, discarded=stats.discarded)
     if isinstance(stats, FailedCheckpointStats):
-        at, message = stats.failure_timestamp, stats.failure_message
-        return replace(common, class_name="failed", failure_timestamp=at, failure_message=message)
+        return replace(
+            common,
+            class_name="failed",
+            failure_timestamp=stats.failure_timestamp,
+            failure_message=stats.failure_message,
+            failure_reason=stats.failure_reason,
+        )
     if isinstance(stats, PendingCheckpointStats) and stats.waits_for_epoch is not None:
         return replace(common, waits_for_epoch=stats.waits_for_epoch, waits_since=stats.waits_since)
     return common
