@@ -12,15 +12,21 @@ import tomli
 from starlette.testclient import TestClient
 
 import pystate.ops.jobmanager.dashboard as dashboard
+from pystate.common import errors
+from pystate.common.errors import PystateError
+from pystate.common.stream_guarantee import EndToEndGuarantee
+from pystate.ops.catalog.difference import Change
 from pystate.ops.jobmanager.dashboard.assets import CONTENT_SECURITY_POLICY, assets
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from tests.ops.jobmanager.rest.in_process import InProcess
 
 ASSETS = Path(dashboard.__file__).parent / "assets"
 SCRIPTS = sorted((ASSETS / "app").rglob("*.js"))
 VENDORED = tomli.loads((ASSETS / "vendor" / "libraries.toml").read_text("utf-8"))["library"]
 WORDS = re.compile(r'\bt\("((?:[^"\\]|\\.)*)"')
-CHINESE = dict(
-    re.findall(r'^  "((?:[^"\\]|\\.)*)": "((?:[^"\\]|\\.)*)",$', (ASSETS / "app" / "words-zh.js").read_text("utf-8"), re.M)
+CHINESE, KINDS = (
+    dict(re.findall(r'^  "((?:[^"\\]|\\.)*)": "((?:[^"\\]|\\.)*)",$', words, re.M))
+    for words in (ASSETS / "app" / "words-zh.js").read_text("utf-8").split("export const KINDS")
 )
 
 
@@ -99,3 +105,10 @@ def test_every_text_has_chinese_words_with_the_same_names() -> None:
     assert CHINESE.keys() - used == set()
     for english, chinese in CHINESE.items():
         assert set(re.findall(r"{\w+}", english)) == set(re.findall(r"{\w+}", chinese)), english
+
+
+def test_what_errors_and_reasons_are_is_said_in_chinese_by_their_names() -> None:
+    named = {reason.name for reason in CheckpointFailureReason} | {one.value for one in EndToEndGuarantee}
+    named |= {one.value for one in Change}
+    named |= {name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, PystateError)}
+    assert named - KINDS.keys() == {"PystateError"}  # whose name says nothing

@@ -29,6 +29,17 @@ server {{
 """
 """nginx buffers what it passes on, as it does without a word about that: streams tell it not to."""
 
+VIEWS = {
+    "Checkpoints": "What they took",
+    "State": "A key of the running job",
+    "Exceptions": "Exceptions",
+    "Log": "Log",
+    "Settings": "Submitted",
+    "Savepoints": "Savepoints",
+    "Job manager": "Drivers",
+}
+"""Pages, and a heading of each."""
+
 
 @pytest.mark.skipif(nginx.missing() is not None, reason=nginx.missing() or "")
 @pytest.mark.parametrize("is_sent_on", [False, True], ids=["taken off", "sent on"])
@@ -50,10 +61,19 @@ def test_a_path_prefix_changes_nothing(tmp_path: Path, is_sent_on: bool) -> None
             page.get_by_role("link", name="below a path").click(timeout=60_000)
             (cookie,) = page.context.cookies()
             assert cookie["path"] == (f"{PREFIX}/" if is_sent_on else "/")
-            for view in ("Checkpoints", "State", "Log", "Settings"):
+            served_below: set[str] = set()
+            page.on("response", lambda answer: served_below.add(f"{answer.status} {answer.url}"))
+            for view, shown in VIEWS.items():
                 page.get_by_role("link", name=view, exact=True).click()
-                assert page.url.startswith(f"http://127.0.0.1:{port}{PREFIX}/#/jobs/{job}")
+                assert page.url.startswith(f"http://127.0.0.1:{port}{PREFIX}/#/")
+                expect(page.get_by_role("heading", name=shown).first).to_be_visible(timeout=60_000)
+                if view == "Job manager":
+                    page.get_by_role("link", name="Jobs", exact=True).click()
+                    page.get_by_role("link", name="below a path").click()
+            expect(page.get_by_role("heading", name="Job graph")).to_be_visible(timeout=60_000)
             expect(page.get_by_text("no connection")).to_have_count(0)
+            assert any("/pystate/watch?" in one for one in served_below)
+            assert [one for one in served_below if f":{port}{PREFIX}/" not in one or one.startswith("5")] == []
             page.get_by_role("button", name="Cancel", exact=True).click()
             page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
             expect(page.locator(".title .badge")).to_have_text(re.compile("CANCELED"), timeout=60_000)

@@ -58,6 +58,59 @@ def test_nothing_serious_is_in_the_way_of_a_screen_reader(
     context.close()
 
 
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_nothing_serious_is_in_the_way_where_something_is_asked_or_opened(
+    browser: Browser, manager: ManagerThread, job: str, scheme: Any
+) -> None:
+    context = browser.new_context(color_scheme=scheme, locale="zh-CN", bypass_csp=True)
+    pages = Pages(context, manager)
+    page = pages.go(f"/jobs/{job}")
+    page.locator(".node").first.click()
+    page.get_by_text("全部指标").click()
+    opened = [None, "保存点", "调整并行度", "取消"]
+    for name in opened:
+        if name:
+            page.locator(".title .actions").get_by_role("button", name=name, exact=True).click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+        found = [one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], one["nodes"][0]["html"][:120]) for one in found] == []
+        if name:
+            page.keyboard.press("Escape")
+            expect(page.get_by_role("dialog")).to_have_count(0)
+    context.close()
+
+
+def test_what_the_job_manager_says_is_marked_as_english_on_a_chinese_page_with_its_kind_in_chinese(
+    browser: Browser, manager: ManagerThread, failed: str, job: str
+) -> None:
+    context = browser.new_context(locale="zh-CN")
+    pages = Pages(context, manager)
+    page = pages.go(f"/jobs/{failed}")
+    told = page.get_by_role("alert")
+    expect(told).to_contain_text("用户函数抛出异常")
+    expect(told.locator("[lang=en]")).to_have_text(re.compile("ZeroDivisionError"))
+    page.get_by_role("button", name="English").click()
+    expect(told).not_to_contain_text("用户函数抛出异常")
+    expect(told.locator("[lang=en]")).to_have_count(0)
+    context.close()
+
+
+def test_the_job_managers_log_is_shown_when_somebody_asks_for_it(pages: Pages) -> None:
+    page = pages.go("/cluster")
+    page.route("**/jobmanager/log", lambda route: route.fulfill(body="a line of the job manager\n"))
+    page.get_by_role("button", name="Show the log").click()
+    expect(page.locator("pre.log")).to_have_text("a line of the job manager\n")
+    page.unroute("**/jobmanager/log")
+
+
+def test_without_scripts_the_page_says_what_to_do_in_its_place(browser: Browser, manager: ManagerThread) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{manager.port}/")
+    expect(page.locator("body")).to_contain_text("pystate list", use_inner_text=True)
+    context.close()
+
+
 QUOTED = "(words) => import(new URL('ui/app/format.js', location.href)).then(({ quoted }) => words.map(quoted))"
 HOSTILE = [
     "a'b; touch /tmp/x",

@@ -33,6 +33,23 @@ def test_the_page_says_when_the_job_manager_is_gone_and_goes_on_when_it_is_back(
         manager.stop()
 
 
+def test_a_confirmation_without_an_answer_says_so_and_can_be_given_again(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--name", "asked for twice")
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    cancel = re.compile(f"{job}.mode=cancel")
+    page.route(cancel, lambda route: route.abort("connectionreset"))
+    dialog.get_by_role("button", name="Cancel the job").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The job manager does not answer.")
+    expect(dialog.get_by_role("alert")).to_contain_text("It may have been done all the same")
+    page.unroute(cancel)
+    dialog.get_by_role("button", name="Cancel the job").click()
+    expect(page.locator(".title .badge")).to_have_text("CANCELED")
+    pages.said = [line for line in pages.said if "ERR_CONNECTION_RESET" not in line]
+
+
 @pytest.mark.slow
 def test_a_job_managers_sudden_death_is_told_and_its_successor_shows_the_same_job(browser: Browser, tmp_path: Path) -> None:
     manager = ManagerProcess(tmp_path / "home").start()

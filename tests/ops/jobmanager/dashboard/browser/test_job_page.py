@@ -21,6 +21,37 @@ def test_the_graph_shows_a_task_and_its_subtasks(pages: Pages, job: str) -> None
     expect(timeline.get_by_text("asking sources")).to_be_visible()
 
 
+def test_tasks_are_listed_with_what_they_have_read_and_each_metric_is_found(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}")
+    tasks = page.locator("section").filter(has=page.get_by_role("heading", name="Tasks", exact=True))
+    expect(tasks.get_by_role("columnheader", name="Bytes in")).to_be_visible()
+    tasks.locator("tbody").get_by_role("button").first.click()
+    page.get_by_text("All metrics").click()
+    page.get_by_label("Find a metric").fill("numRecordsInPerSecond")
+    rows = page.locator("details").filter(has_text="All metrics").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("numRecordsInPerSecond")
+
+
+TASKS = """(given) => import(new URL('ui/app/tasks.js', location.href)).then(({ tasksOf }) => [...tasksOf(given).values()]
+  .map(({ bytesIn, bytesOut, watermark }) => ({ bytesIn, bytesOut, watermark })))"""
+
+
+def test_a_tasks_bytes_are_those_of_its_subtasks_and_its_watermark_is_the_earliest(pages: Pages) -> None:
+    values = [
+        {"numBytesInPerSecond": 10, "numBytesOutPerSecond": 1, "currentInputWatermark": 3_000},
+        {"numBytesInPerSecond": 20, "numBytesOutPerSecond": 2, "currentInputWatermark": 2_000},
+        {"numBytesInPerSecond": 0, "currentInputWatermark": -(2**63)},
+    ]
+    given = [
+        {"vertex": "v", "task": "count", "operator": None, "subtask": index, "name": name, "value": value}
+        for index, named in enumerate(values)
+        for name, value in named.items()
+    ]
+    told: Any = pages.page.evaluate(TASKS, given)
+    assert told == [{"bytesIn": 30, "bytesOut": 3, "watermark": 2_000}]
+
+
 PARTITIONS = "(given) => import(new URL('ui/app/pages/sources.js', location.href)).then((one) => one.partitionsOf(given))"
 
 

@@ -44,6 +44,19 @@ def test_a_name_is_text_that_can_not_turn_around_what_is_beside_it(pages: Pages,
     expect(pages.go(f"/jobs/{job}").get_by_role("heading", level=1)).to_have_text("<img src=x onerror=alert(1)>\ufffd{name}")
 
 
+def test_a_name_of_hundreds_of_characters_takes_three_lines_and_is_read_whole_all_the_same(
+    pages: Pages, manager: ManagerThread
+) -> None:
+    name = "\U0001f600" + "L" * 300
+    job = manager.submit("--name", name, "--finish", "0")
+    manager.wait_for(job, "FINISHED")
+    for hash_, place in (("/", "td a.name"), (f"/jobs/{job}", "h1")):
+        told = pages.go(hash_).locator(place).filter(has_text="L" * 300)
+        expect(told).to_have_attribute("title", name)
+        lines = told.evaluate("(one) => one.clientHeight / parseFloat(getComputedStyle(one).lineHeight)")
+        assert round(lines) <= 3
+
+
 def test_ages_are_those_of_the_job_managers_clock(browser: Browser, manager: ManagerThread, job: str) -> None:
     context = browser.new_context(locale="en-GB")
     context.add_init_script("const real = Date.now.bind(Date); Date.now = () => real() - 600_000;")

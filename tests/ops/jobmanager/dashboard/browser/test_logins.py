@@ -24,6 +24,18 @@ def test_a_wrong_token_is_told(browser: Browser, manager: ManagerThread) -> None
     context.close()
 
 
+def test_a_log_in_comes_back_to_the_page_that_asked_for_it(browser: Browser, manager: ManagerThread, job: str) -> None:
+    context = browser.new_context(locale="en-GB")
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{manager.port}/#/jobs/{job}/state")
+    page.get_by_role("main").get_by_role("link", name="Log in").click()
+    page.get_by_label("Token").fill(manager.home.token.read_text().strip())
+    page.get_by_role("main").get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name=re.compile("A key of"))).to_be_visible()
+    assert page.url.endswith(f"#/jobs/{job}/state")
+    context.close()
+
+
 def test_a_code_logs_in_a_page_that_is_open(browser: Browser, manager: ManagerThread) -> None:
     context = browser.new_context(locale="en-GB")
     page = context.new_page()

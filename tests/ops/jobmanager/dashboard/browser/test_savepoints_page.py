@@ -18,6 +18,8 @@ def test_a_savepoint_is_looked_into_verified_and_compared(pages: Pages, manager:
     versions.first.click()
     page.get_by_role("button", name="Verify").click()
     expect(page.get_by_text(re.compile("It is sound|can't be relied on"))).to_be_visible()
+    expect(page.locator("code").filter(has_text="pystate savepoints verify file:")).to_be_visible()
+    expect(page.locator("code").filter(has_text="pystate savepoints inspect file:")).to_be_visible()
     page.get_by_label("Compare with").select_option(index=1)
     expect(page.get_by_role("columnheader", name="Entries before")).to_be_visible()
 

@@ -1,7 +1,7 @@
 // Small parts that all pages are made of.
 import { Component, html, useEffect, useLayoutEffect, useRef, useState } from "./preact.js";
 import { serverNow } from "./rest.js";
-import { t } from "./words.js";
+import { kindOf, language, t } from "./words.js";
 
 // A part that is drawn again only when something that it is given is another thing; what is changed in place is not.
 export const kept = (draw) =>
@@ -54,12 +54,21 @@ export const Notice = ({ kind = "", title, children }) => html`<div class=${`not
   ${title ? html`<strong>${title}</strong>` : null}${children}
 </div>`;
 
+// What the job manager or the program says: in English, and marked so in pages of another language.
+export const Told = ({ text }) => (text ? html`<span class="told" lang=${language() === "en" ? null : "en"}>${text}</span>` : null);
+
+// What an error says, after its kind in the language of the page, where that isn't the error's own.
+export const Message = ({ kind, text }) => {
+  const named = kindOf(kind);
+  return named ? html`${named}<br /><${Told} text=${text} />` : html`<${Told} text=${text} />`;
+};
+
 export const Failure = ({ error }) => {
   if (!error) return null;
   const needsLogin = error.status === 401;
-  return html`<${Notice} kind="bad" title=${error.message}>
+  return html`<${Notice} kind="bad" title=${error.isOwn ? error.message : html`<${Message} kind=${needsLogin ? "401" : error.kind} text=${error.message} />`}>
     ${error.where ? html`<span class="mono">${error.where}</span>` : null}
-    ${error.hint && !needsLogin ? html`<span>${error.hint}</span>` : null}
+    ${error.hint && !needsLogin ? (error.isOwn ? html`<span>${error.hint}</span>` : html`<${Told} text=${error.hint} />`) : null}
     ${needsLogin ? html`<a href="#/login">${t("Log in")}</a>` : null}
   <//>`;
 };

@@ -40,6 +40,8 @@ export function rate(value) {
   return `${value >= 100 || value === 0 ? count(Math.round(value)) : value.toFixed(1)}/s`;
 }
 
+export const byteRate = (value) => (value === null || value === undefined ? missing : `${bytes(value)}/s`);
+
 export function percent(share) {
   return share === null || share === undefined ? missing : `${Math.round(share * 100)} %`;
 }

@@ -5,7 +5,7 @@ import { onTheme } from "./theme.js";
 import { t } from "./words.js";
 
 const BINARY = Array.from({ length: 51 }, (_, power) => 2 ** power); // sizes are told in KiB and MiB: 256 and not 244
-const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 100_000, 1_000_000];
+const WHOLE = Array.from({ length: 39 }, (_, step) => [1, 2, 5][step % 3] * 10 ** Math.floor(step / 3)); // ticks between them would round to the same text
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -35,7 +35,7 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
           },
           legend: { live: true },
           cursor: { drag: { x: false, y: false } },
-          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, ...(unit === bytes ? { incrs: BINARY } : {}), values: (_, ticks) => ticks.map(unit) }],
+          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, incrs: unit === bytes ? BINARY : WHOLE, values: (_, ticks) => ticks.map(unit) }],
           series: [
             time ? { label: t("time"), value: (_, at) => (at === null ? "–" : clock(at * 1000)) } : { label: t("id") },
             ...series.map((one, number) => ({

@@ -1,5 +1,6 @@
 // REST of the job manager: questions, and answers that follow what changes.
 import { useEffect, useState } from "./preact.js";
+import { t } from "./words.js";
 
 // the page may be served below a prefix by a proxy: everything is relative to the address of this file
 export const root = new URL("../../", import.meta.url);
@@ -9,8 +10,26 @@ export class RestError extends Error {
     const ours = body?.pystate;
     super(ours?.message ?? body?.errors?.[0] ?? `HTTP ${status}`);
     this.status = status;
+    this.kind = ours?.class;
     this.where = ours?.where;
     this.hint = ours?.hint;
+  }
+}
+
+// Nothing came back: whether what was asked for is done, nobody knows yet.
+class NoAnswerError extends Error {
+  constructor(changes) {
+    super(t("The job manager does not answer."));
+    this.isOwn = true;
+    this.hint = changes ? t("It may have been done all the same: the page shows it as soon as the job manager answers again.") : null;
+  }
+}
+
+async function fetched(path, options) {
+  try {
+    return await fetch(address(path), options);
+  } catch {
+    throw new NoAnswerError(options.method !== undefined && options.method !== "GET");
   }
 }
 
@@ -32,7 +51,7 @@ export async function ask(path, { method = "GET", body } = {}) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
-  const answer = await fetch(address(path), options);
+  const answer = await fetched(path, options);
   compareClocks(answer);
   const text = await answer.text();
   let parsed = null;
@@ -47,7 +66,7 @@ export async function ask(path, { method = "GET", body } = {}) {
 }
 
 export async function askBytes(path) {
-  const answer = await fetch(address(path), { headers: headers(), cache: "no-store" });
+  const answer = await fetched(path, { headers: headers(), cache: "no-store" });
   if (!answer.ok) throw new RestError(answer.status, await answer.json().catch(() => null));
   return answer;
 }

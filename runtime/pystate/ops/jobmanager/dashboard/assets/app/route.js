@@ -15,6 +15,15 @@ function read() {
   return { path, parts, query: new URLSearchParams(query ?? "") };
 }
 
+// The page that a log-in comes back to.
+let left = "/";
+export const beforeLogin = () => left;
+const note = ({ path, parts }) => {
+  if (parts[0] !== "login") left = location.hash.slice(1) || path;
+};
+note(read());
+window.addEventListener("hashchange", () => note(read()));
+
 export function useRoute() {
   const [route, set] = useState(read());
   useEffect(() => {

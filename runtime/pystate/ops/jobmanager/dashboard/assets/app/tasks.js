@@ -1,6 +1,7 @@
 // What is measured of a job's tasks, from the list of all its metrics.
 
-const NO_WATERMARK = -(2 ** 63);
+export const NO_WATERMARK = -(2 ** 63);
+const SUMS = ["recordsIn", "recordsOut", "bytesIn", "bytesOut", "allIn", "allOut", "state"];
 
 // Return a Map of vertex id to {name, subtasks: [{index, busy, pressed, recordsIn, ...}], and sums over the subtasks}.
 export function tasksOf(metrics) {
@@ -25,14 +26,17 @@ export function tasksOf(metrics) {
       allIn: found.numRecordsIn ?? 0,
       allOut: found.numRecordsOut ?? 0,
       state: found.lastCheckpointStateSize ?? null,
-      watermark: found.currentOutputWatermark > NO_WATERMARK ? found.currentOutputWatermark : null,
+      watermark: [found.currentOutputWatermark, found.currentInputWatermark].find((one) => one > NO_WATERMARK) ?? null,
       lastEpoch: found.lastEpochDurationMs > 0 ? found.lastEpochDurationMs : null,
       alignment: (found.checkpointAlignmentTime ?? 0) / 1e6,
       startDelay: (found.checkpointStartDelayNanos ?? 0) / 1e6,
     }));
     const total = (name) => task.subtasks.reduce((sum, one) => sum + (one[name] ?? 0), 0);
     const most = (name) => Math.max(0, ...task.subtasks.map((one) => one[name] ?? 0));
-    Object.assign(task, { busy: most("busy"), pressed: most("pressed"), recordsIn: total("recordsIn"), recordsOut: total("recordsOut"), state: total("state"), parallelism: task.subtasks.length });
+    const sums = Object.fromEntries(SUMS.map((name) => [name, total(name)]));
+    const watermarks = task.subtasks.map((one) => one.watermark).filter((one) => one !== null);
+    const watermark = watermarks.length ? Math.min(...watermarks) : null; // that of those that have one, as of the job
+    Object.assign(task, { ...sums, watermark, busy: most("busy"), pressed: most("pressed"), parallelism: task.subtasks.length });
     task.skewed = ["allIn", "state"].some((name) => isSkewed(task.subtasks.map((one) => one[name] ?? 0)));
   }
   return tasks;

@@ -1,5 +1,5 @@
 // The words of the page in two languages; the English ones are their own keys.
-import { CHINESE } from "./words-zh.js";
+import { CHINESE, KINDS } from "./words-zh.js";
 
 const KEY = "pystate-language";
 let chosen = localStorage.getItem(KEY) ?? (navigator.language.startsWith("zh") ? "zh" : "en");
@@ -17,5 +17,8 @@ export function t(text, values = {}) {
   const found = chosen === "zh" ? (CHINESE[text] ?? text) : text;
   return found.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
+
+// Return what kind of error, or of reason, a name stands for; null in English, which its message is in, and for one without words.
+export const kindOf = (name) => (chosen === "zh" ? (KINDS[name] ?? null) : null);
 
 setLanguage(chosen);

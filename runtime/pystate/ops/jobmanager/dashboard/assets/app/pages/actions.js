@@ -1,6 +1,6 @@
 // What can be done with a job: each with what will happen, and the command that does the same.
 import { html, useState } from "../preact.js";
-import { Command, Dialog, Failure, Notice } from "../components.js";
+import { Command, Dialog, Failure, Notice, Told } from "../components.js";
 import { quoted } from "../format.js";
 import { ask, awaitOperation } from "../rest.js";
 import { goTo } from "../route.js";
@@ -26,7 +26,7 @@ export function Confirm({ title, what, command, button, danger, run, onClose, ch
     <form onSubmit=${submit} method="dialog">
       <p>${what}</p>${state.told || state.lines ? null : children}
       <${Command} text=${command} />
-      ${state.lines ? html`<ol class="steps" role="log" aria-label=${t("What is done")}>${state.lines.map((line, index) => html`<li key=${index}>${line}</li>`)}</ol>` : null}
+      ${state.lines ? html`<ol class="steps" role="log" aria-label=${t("What is done")}>${state.lines.map((line, index) => html`<li key=${index}><${Told} text=${line} /></li>`)}</ol>` : null}
       <${Failure} error=${state.error} />
       ${state.error && state.goesOn ? html`<a href=${`#/jobs/${state.goesOn}`} onClick=${onClose}>${t("To the job that runs now")}</a>` : null}
       ${state.told ? html`<${Notice} kind="good" title=${state.told} />` : null}

@@ -1,6 +1,6 @@
 // The checkpoints of a job: what they took, how large they are, why they failed, down to the subtasks.
 import { html, useMemo, useRef, useState } from "../preact.js";
-import { Badge, Command, Facts, Failure, kept, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
+import { Badge, Command, Facts, Failure, kept, Message, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
 import { age, bytes, count, duration, percent, quoted, time } from "../format.js";
 import { Plot, stacked } from "../plots.js";
 import { ask, useAnswer, useOnce } from "../rest.js";
@@ -79,7 +79,7 @@ export function CheckpointsView({ jid, job }) {
       [t("Last completed"), latest.completed ? t("{age} ago", { age: age(now, latest.completed.latest_ack_timestamp) }) : "–", latest.completed ? `#${latest.completed.id}` : null],
       latest.restored ? [t("Restored from"), `#${latest.restored.id}`, time(latest.restored.restore_timestamp)] : null,
     ]} />
-    ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: age(now, latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp) })}><span>${latest.failed.failure_message ?? ""}</span>${history.some((one) => one.id === latest.failed.id) && picked !== latest.failed.id ? html`<div><button type="button" onClick=${() => pick(latest.failed.id)}>${t("Show what was missing")}</button></div>` : null}<//>` : null}<//>
+    ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: age(now, latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp) })}><span><${Message} kind=${latest.failed.failure_reason} text=${latest.failed.failure_message ?? ""} /></span>${history.some((one) => one.id === latest.failed.id) && picked !== latest.failed.id ? html`<div><button type="button" onClick=${() => pick(latest.failed.id)}>${t("Show what was missing")}</button></div>` : null}<//>` : null}<//>
     ${current ? html`<${Details} key=${current.id} jid=${jid} checkpoint=${current} job=${job} close=${() => pick(null)} />` : null}
     <div class="grid">
       <${Panel} title=${t("What they took")}>${done.length ? html`<${Plot} time=${false} unit=${duration} label=${t("Duration of checkpoints, split into start delay, alignment, synchronous and asynchronous part, the slowest subtask of each")}
@@ -115,7 +115,7 @@ function Details({ jid, checkpoint, job, close }) {
   const where = checkpoint.status === "COMPLETED" && !checkpoint.discarded ? (checkpoint.external_path ?? checkpoint.path) : null;
   const names = new Map(job.vertices.map((one) => [one.id, one.name]));
   return html`<${Panel} title=${t("Checkpoint {id}", { id: checkpoint.id })} side=${html`<${Badge} state=${checkpoint.status} /><button type="button" class="plain" onClick=${close}>${t("Close")}</button>`}>
-    ${checkpoint.failure_message ? html`<${Notice} kind="bad" title=${checkpoint.failure_message} />` : null}
+    ${checkpoint.failure_message ? html`<${Notice} kind="bad" title=${html`<${Message} kind=${checkpoint.failure_reason} text=${checkpoint.failure_message} />`} />` : null}
     ${where ? html`<div class="row"><${Command} text=${quoted(where)} /><a href=${`#/savepoints?path=${encodeURIComponent(where)}`}>${t("Look into it, or start a job from it")}</a></div>` : null}
     <${Failure} error=${error} />
     ${data?.tasks ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("Acknowledged")}</th><th class="right">${t("Last answer")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>

@@ -1,9 +1,24 @@
 // The job manager: drivers, disks, settings, log.
-import { html } from "../preact.js";
+import { html, useState } from "../preact.js";
 import { Badge, Facts, Failure, Panel, Progress, Waiting } from "../components.js";
 import { bytes, count, time } from "../format.js";
-import { useAnswer, useOnce } from "../rest.js";
+import { askBytes, useAnswer, useOnce } from "../rest.js";
 import { t } from "../words.js";
+
+const TAIL = 200_000; // characters of the log that are shown at most
+
+function Log() {
+  const [{ text, error }, set] = useState({});
+  const look = async () => {
+    try {
+      set({ text: (await (await askBytes("/jobmanager/log")).text()).slice(-TAIL) });
+    } catch (failure) {
+      set({ error: failure });
+    }
+  };
+  return html`<${Panel} title=${t("Log")} side=${html`<button type="button" onClick=${look}>${text === undefined ? t("Show the log") : t("Look again")}</button>`}>
+    <${Failure} error=${error} />${text === undefined ? null : html`<pre class="log" tabindex="0" aria-label=${t("Log")}>${text}</pre>`}<//>`;
+}
 
 export function ClusterPage({ session }) {
   const { data, error } = useAnswer("/overview");
@@ -29,5 +44,5 @@ export function ClusterPage({ session }) {
         <tbody>${drivers.taskmanagers.map((one) => html`<tr key=${one.id}><td><a class="mono" href=${`#/jobs/${one.id}`}>${one.id.slice(0, 8)}</a></td><td>${one.path}</td><td class="right">${one.slotsNumber}</td><td class="right">${time(one.timeSinceLastHeartbeat)}</td></tr>`)}</tbody></table></div>` : html`<p class="empty">${t("No driver is running.")}</p>`}<//>
     </div>
     ${session.loggedIn ? html`<${Panel} title=${t("Settings")}><${Failure} error=${settings.error} />${settings.data?.length ? html`<div class="scroll" tabindex="0"><table class="stack one"><thead><tr><th>${t("Option")}</th><th>${t("Value")}</th></tr></thead>
-      <tbody>${settings.data.map((one) => html`<tr key=${one.key}><td class="mono">${one.key}</td><td class="mono">${one.value}</td></tr>`)}</tbody></table></div>` : settings.data ? html`<p class="empty">${t("All options have their defaults.")}</p>` : null}<//>` : null}`;
+      <tbody>${settings.data.map((one) => html`<tr key=${one.key}><td class="mono">${one.key}</td><td class="mono">${one.value}</td></tr>`)}</tbody></table></div>` : settings.data ? html`<p class="empty">${t("All options have their defaults.")}</p>` : null}<//><${Log} />` : null}`;
 }

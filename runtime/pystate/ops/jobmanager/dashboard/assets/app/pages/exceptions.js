@@ -1,6 +1,6 @@
 // The failures of a job, the newest first.
 import { html } from "../preact.js";
-import { Command, Failure, Notice, Panel, Waiting } from "../components.js";
+import { Command, Failure, Message, Notice, Panel, Told, Waiting } from "../components.js";
 import { time } from "../format.js";
 import { useAnswer } from "../rest.js";
 import { t } from "../words.js";
@@ -17,10 +17,10 @@ export function ExceptionsView({ jid }) {
   const { entries, truncated } = data.exceptionHistory;
   if (!entries.length) return html`<${Panel} title=${t("Exceptions")}><p class="empty">${t("It has not failed.")}</p><//>`;
   return html`
-    ${entries.map((one, index) => html`<${Panel} key=${one.timestamp} title=${one.pystate?.message ?? one.exceptionName} side=${html`<span class="soft small">${time(one.timestamp)}${one.pystate ? ` · ${t("attempt {attempt}", { attempt: one.pystate.attempt })}` : ""}</span>`}>
+    ${entries.map((one, index) => html`<${Panel} key=${one.timestamp} title=${html`<${Message} kind=${one.pystate?.class} text=${one.pystate?.message ?? one.exceptionName} />`} side=${html`<span class="soft small">${time(one.timestamp)}${one.pystate ? ` · ${t("attempt {attempt}", { attempt: one.pystate.attempt })}` : ""}</span>`}>
       ${one.pystate?.message.startsWith(one.exceptionName) ? null : html`<p class="mono small bad-text">${one.exceptionName}</p>`}
       ${one.pystate?.where ? html`<p class="mono small lines">${one.pystate.where}</p>` : null}
-      ${one.pystate?.hint ? html`<p class="small">${one.pystate.hint}</p>` : null}
+      ${one.pystate?.hint ? html`<p class="small"><${Told} text=${one.pystate.hint} /></p>` : null}
       ${one.pystate?.table?.length ? html`<div class="scroll" tabindex="0"><table><tbody>${one.pystate.table.map((row) => html`<tr>${row.map((cell) => html`<td class="mono small">${cell}</td>`)}</tr>`)}</tbody></table></div>` : null}
       ${one.pystate?.record ? html`<${Kept} jid=${jid} record=${one.pystate.record} />` : null}
       <details open=${index === 0}><summary class="small soft">${t("Stack trace")}</summary><pre class="trace" tabindex="0">${one.stacktrace}</pre></details>

@@ -2,11 +2,11 @@
 import * as dagre from "../../vendor/dagre.mjs";
 import { html, useEffect, useMemo, useRef, useState } from "../preact.js";
 import { Load } from "../components.js";
-import { bytes, rate } from "../format.js";
+import { age, byteRate, bytes, rate } from "../format.js";
 import { t } from "../words.js";
 
 const WIDTH = 208;
-const HEIGHT = 112;
+const HEIGHT = 146;
 
 // Where each task is: {nodes: Map id -> {x, y}, edges: [{path, label}], width, height}.
 function layout(plan, narrow) {
@@ -49,8 +49,8 @@ function useNarrow() {
   return narrow;
 }
 
-// Args: plan is REST's list of nodes; tasks is a Map of id to {name, parallelism, busy, pressed, recordsIn, recordsOut, state, skewed}.
-export function Graph({ plan, tasks, picked, pick }) {
+// Args: plan is REST's list of nodes; tasks is a Map of id to {name, parallelism, busy, pressed, recordsIn, bytesIn, state, watermark, skewed, ...}.
+export function Graph({ plan, tasks, picked, pick, now }) {
   const narrow = useNarrow();
   const place = useRef(null);
   const shape = JSON.stringify(plan.map((node) => [node.id, (node.inputs ?? []).map((input) => [input.id, input.ship_strategy])]));
@@ -72,7 +72,9 @@ export function Graph({ plan, tasks, picked, pick }) {
         <dl>
           <dt>${t("Parallelism")}</dt><dd>${node.parallelism}${task?.skewed ? html` <span class="outlier">${t("skewed")}</span>` : null}</dd>
           <dt>${t("In, out")}</dt><dd>${task ? `${rate(task.recordsIn)}, ${rate(task.recordsOut)}` : "–"}</dd>
+          <dt>${t("Bytes")}</dt><dd>${task ? `${byteRate(task.bytesIn)}, ${byteRate(task.bytesOut)}` : "–"}</dd>
           <dt>${t("State size")}</dt><dd>${bytes(task?.state ?? null)}</dd>
+          <dt>${t("Watermark lag")}</dt><dd>${task?.watermark ? age(now, task.watermark) : "–"}</dd>
         </dl>
       </button>`;
     })}

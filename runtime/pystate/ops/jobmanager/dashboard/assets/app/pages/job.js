@@ -1,11 +1,11 @@
 // One job: its graph, checkpoints, state, failures, log and settings.
 import { html, useState } from "../preact.js";
-import { Badge, Facts, Failure, Load, Notice, Panel, Progress, Tabs, useClock, Waiting } from "../components.js";
-import { age, bytes, count, duration, nameOfPath, percent, rate, time } from "../format.js";
+import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, usePages, Waiting } from "../components.js";
+import { age, byteRate, bytes, count, duration, nameOfPath, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot, stacked } from "../plots.js";
 import { useAnswer } from "../rest.js";
-import { isOutlier, tasksOf } from "../tasks.js";
+import { isOutlier, NO_WATERMARK, tasksOf } from "../tasks.js";
 import { t } from "../words.js";
 import { Actions } from "./actions.js";
 import { CheckpointsView } from "./checkpoints.js";
@@ -31,12 +31,12 @@ export function JobPage({ route, session }) {
   const since = job.timestamps[job.state];
   const failure = job.pystate.failure?.pystate;
   return html`
-    <div class="title"><h1>${job.name}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
+    <div class="title"><h1 class="clamp" title=${job.name}>${job.name}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
     <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("restarts: {count}", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
     <${Failure} error=${error} />
     <${Rescaled} of=${job.pystate.rescaling} ended=${ENDED.includes(job.state)} />
-    ${job.pystate["waits-for"] ? html`<${Notice} kind="warn" title=${t("It waits")}>${job.pystate["waits-for"]}<//>` : null}
-    ${failure && view !== "exceptions" ? html`<${Notice} kind="bad" title=${failure.message}>${failure.where ? html`<span class="mono small lines">${failure.where}</span>` : null}${failure.hint ? html`<span>${failure.hint}</span>` : null}<a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
+    ${job.pystate["waits-for"] ? html`<${Notice} kind="warn" title=${t("It waits")}><${Told} text=${job.pystate["waits-for"]} /><//>` : null}
+    ${failure && view !== "exceptions" ? html`<${Notice} kind="bad" title=${html`<${Message} kind=${failure.class} text=${failure.message} />`}>${failure.where ? html`<span class="mono small lines">${failure.where}</span>` : null}<${Told} text=${failure.hint} /><a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
     <${Tabs} label=${t("Views of the job")} of=${[tab(t("Graph"), "graph"), tab(t("Checkpoints"), "checkpoints"), tab(t("State"), "state"), tab(t("Exceptions"), "exceptions"), tab(t("Log"), "log"), tab(t("Settings"), "settings")]} />
     ${view === "checkpoints" ? html`<${CheckpointsView} jid=${jid} job=${job} />` : null}
     ${view === "state" ? html`<${StateView} jid=${jid} job=${job} session=${session} />` : null}
@@ -54,9 +54,9 @@ function Rescaled({ of, ended }) {
   const after = of.managers > 1 ? html`<span>${t("A job manager died meanwhile; the next one went on.")}</span>` : null;
   if (of.status.id !== "COMPLETED") {
     const title = of.snapshot === null ? t("The job gets parallelism {count}.", { count: of.parallelism }) : t("The job is put back to {name}.", { name: nameOfPath(of.snapshot) });
-    return html`<${Notice} kind="warn" title=${title}><span>${of.step}</span>${after}<//>`;
+    return html`<${Notice} kind="warn" title=${title}><${Told} text=${of.step} />${after}<//>`;
   }
-  if (of.failure) return html`<${Notice} kind=${of.unfinished || of.unreadable ? "bad" : "warn"} title=${of.failure.message}>${of.failure.hint ? html`<span>${of.failure.hint}</span>` : null}${after}${link}<//>`;
+  if (of.failure) return html`<${Notice} kind=${of.unfinished || of.unreadable ? "bad" : "warn"} title=${html`<${Message} kind=${of.failure.class} text=${of.failure.message} />`}><${Told} text=${of.failure.hint} />${after}${link}<//>`;
   return ended ? html`<${Notice} title=${of.snapshot === null ? t("It goes on with parallelism {count} under another id.", { count: of.parallelism }) : t("It goes on from {name} under another id.", { name: nameOfPath(of.snapshot) })}>${after}${link}<//>` : null;
 }
 
@@ -83,9 +83,10 @@ function GraphView({ jid, job, session, now }) {
     ${progress?.restore ? html`<p class="small soft">${t("Restoring checkpoint {id}", { id: progress.restore["checkpoint-id"] ?? "" })}</p><${Progress} done=${progress.restore.bytes ?? 0} total=${progress.restore.total ?? 1} label=${t("Restore")} />` : null}<//>
     ${session.loggedIn ? null : html`<${Notice} title=${t("Log in to see rates, load and state of each task.")}><a href="#/login">${t("Log in")}</a><//>`}
     <${Panel} title=${t("Job graph")} side=${html`<div class="legend"><span><i style=${{ background: "var(--busy)" }}></i>${t("busy")}</span><span><i style=${{ background: "var(--pressed)" }}></i>${t("back-pressured")}</span><span><i style=${{ background: "var(--idle)" }}></i>${t("idle")}</span></div>`}>
-      ${job.plan.nodes.length ? html`<${Graph} plan=${job.plan.nodes} tasks=${tasks} picked=${picked} pick=${pick} />` : html`<p class="empty">${t("The job has no plan yet.")}</p>`}
+      ${job.plan.nodes.length ? html`<${Graph} plan=${job.plan.nodes} tasks=${tasks} picked=${picked} pick=${pick} now=${now} />` : html`<p class="empty">${t("The job has no plan yet.")}</p>`}
     <//>
-    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} />` : job.plan.nodes.length ? html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>` : null}
+    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} metrics=${metrics?.metrics ?? []} />` : job.plan.nodes.length ? html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>` : null}
+    ${job.vertices.length ? html`<${Tasks} vertices=${job.vertices} picked=${picked} pick=${pick} tasks=${tasks} now=${now} />` : null}
     ${kept.at.length ? html`<div class="grid">
       <${Panel} title=${t("Records per second")}><${Plot} label=${t("Records per second, in and out")} unit=${(value) => count(value)} data=${[kept.at, kept.recordsIn, kept.recordsOut]} series=${[{ label: t("in"), color: "--c4" }, { label: t("out"), color: "--c1" }]} /><//>
       ${progress?.["epoch-durations"]?.length ? html`<${Panel} title=${t("Last epochs")} side=${progress["epoch-running"] ? html`<span class="soft small">${t("epoch {epoch} runs for {time}", { epoch: (progress.epoch ?? -1) + 1, time: duration(progress["epoch-running"]) })}</span>` : null}>
@@ -93,7 +94,18 @@ function GraphView({ jid, job, session, now }) {
     </div>` : null}
     ${progress?.epochs?.length ? html`<${Timeline} epochs=${progress.epochs} />` : null}
     <${Sources} jid=${jid} job=${job} metrics=${metrics?.metrics} progress=${progress} loggedIn=${session.loggedIn} />
-    ${job.pystate.warnings?.map((text) => html`<${Notice} kind="warn" key=${text}>${text}<//>`)}`;
+    ${job.pystate.warnings?.map((text) => html`<${Notice} kind="warn" key=${text}><${Told} text=${text} /><//>`)}`;
+}
+
+// The tasks as a list, with what each has read and written since it began.
+function Tasks({ vertices, picked, pick, tasks, now }) {
+  const lag = (id) => (tasks.get(id)?.watermark ? duration(Math.max(0, now - tasks.get(id).watermark)) : "–");
+  return html`<${Panel} title=${t("Tasks")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("State")}</th><th class="right">${t("Parallelism")}</th><th class="right">${t("Busiest subtask")}</th><th class="right">${t("Back-pressure")}</th><th class="right">${t("Records in, all")}</th><th class="right">${t("Bytes in")}</th><th class="right">${t("Records out, all")}</th><th class="right">${t("Bytes out")}</th><th class="right">${t("Watermark lag")}</th><th class="right">${t("Started")}</th><th class="right">${t("Duration")}</th></tr></thead>
+    <tbody>${vertices.map((one) => html`<tr key=${one.id} class=${`pick ${picked === one.id ? "picked" : ""}`} onClick=${() => pick(picked === one.id ? null : one.id)}>
+      <td><button class="plain" aria-expanded=${picked === one.id}>${one.name}</button></td><td><${Badge} state=${one.status} /></td><td class="right">${one.parallelism}</td>
+      <td class="right">${percent(tasks.get(one.id)?.busy ?? null)}</td><td class="right">${percent(tasks.get(one.id)?.pressed ?? null)}</td>
+      <td class="right">${count(one.metrics["read-records"])}</td><td class="right">${bytes(one.metrics["read-bytes"])}</td><td class="right">${count(one.metrics["write-records"])}</td><td class="right">${bytes(one.metrics["write-bytes"])}</td>
+      <td class="right">${lag(one.id)}</td><td class="right">${time(one["start-time"])}</td><td class="right">${duration(one.duration)}</td></tr>`)}</tbody></table></div><//>`;
 }
 
 // What each of the last epochs took, part by part, at the time when it began.
@@ -106,16 +118,41 @@ function Timeline({ epochs }) {
     <${Plot} label=${t("What the parts of the last epochs took")} unit=${duration} data=${[epochs.map((one) => one.began / 1000), ...stacked(layers)]} series=${series} /><//>`;
 }
 
-function Subtasks({ task, node, now }) {
+// Everything that is measured of a task, what the program counts itself among it: a value for each subtask.
+function AllMetrics({ of }) {
+  const [open, set] = useState(false);
+  return html`<details onToggle=${(event) => set(event.target.open)}><summary class="small soft">${t("All metrics")}</summary>${open ? html`<${Measured} of=${of} />` : null}</details>`;
+}
+
+function Measured({ of }) {
+  const [text, look] = useState("");
+  const rows = new Map();
+  for (const one of of) {
+    const key = `${one.operator ?? ""} ${one.name}`;
+    const row = rows.get(key) ?? { key, operator: one.operator, name: one.name, unit: one.unit, values: [] };
+    row.values.push([one.subtask ?? 0, one.value]);
+    rows.set(key, row);
+  }
+  const found = [...rows.values()].filter((row) => row.key.toLowerCase().includes(text.toLowerCase()));
+  const { shown, more } = usePages(found, 50);
+  const form = (value) => (typeof value !== "number" ? String(value ?? "–") : value <= NO_WATERMARK ? "–" : String(Math.round(value * 1000) / 1000));
+  const told = (row) => row.values.sort(([a], [b]) => a - b).map(([, value]) => form(value)).join(" · ");
+  return html`<input type="search" aria-label=${t("Find a metric")} placeholder=${t("Find a metric")} value=${text} onInput=${(event) => look(event.target.value)} />
+    <div class="scroll" tabindex="0"><table class="compact stack one"><thead><tr><th>${t("Operator")}</th><th>${t("Metric")}</th><th>${t("Unit")}</th><th>${t("By subtask")}</th></tr></thead>
+    <tbody>${shown.map((row) => html`<tr key=${row.key}><td>${row.operator ?? ""}</td><td class="mono small">${row.name}</td><td class="soft small">${row.unit ?? ""}</td><td class="number">${told(row)}</td></tr>`)}</tbody></table></div>${more}`;
+}
+
+function Subtasks({ task, node, now, metrics }) {
   if (!task) return html`<${Panel} title=${node?.description.split("<br/>")[0] ?? ""}><p class="empty">${t("Nothing is measured of this task yet.")}</p><//>`;
   const most = (name) => Math.max(1e-9, ...task.subtasks.map((one) => one[name] ?? 0));
   const cell = (one, name, text) => html`<td class="wide"><div class="meter"><div class="bar"><i class="busy" style=${{ width: `${((one[name] ?? 0) / most(name)) * 100}%` }}></i></div><span class=${isOutlier(task.subtasks.map((other) => other[name] ?? 0), one.index) ? "outlier" : ""}>${text(one[name])}</span></div></td>`;
   return html`<${Panel} title=${t("Subtasks of {name}", { name: task.name })} side=${html`<span class="mono soft small">${node?.uid ?? ""}</span>`}>
-    <div class="scroll" tabindex="0"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th>${t("State size")}</th><th class="right">${t("Last epoch")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
+    <div class="scroll" tabindex="0"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th class="right">${t("Bytes in")}</th><th class="right">${t("Bytes out")}</th><th>${t("State size")}</th><th class="right">${t("Last epoch")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
     <tbody>${task.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td>
       <td class="wide"><div class="meter"><${Load} busy=${one.busy} pressed=${one.pressed} /><span>${percent(one.busy)}</span></div></td>
-      ${cell(one, "allIn", count)}${cell(one, "recordsIn", rate)}${cell(one, "recordsOut", rate)}${cell(one, "state", bytes)}
+      ${cell(one, "allIn", count)}${cell(one, "recordsIn", rate)}${cell(one, "recordsOut", rate)}<td class="right">${byteRate(one.bytesIn)}</td><td class="right">${byteRate(one.bytesOut)}</td>${cell(one, "state", bytes)}
       <td class=${`right ${isOutlier(task.subtasks.map((other) => other.lastEpoch ?? 0), one.index) ? "outlier" : ""}`}>${duration(one.lastEpoch)}</td><td class="right">${duration(one.alignment)}</td><td class="right">${duration(one.startDelay)}</td><td class="right">${one.watermark === null ? "–" : duration(Math.max(0, now - one.watermark))}</td></tr>`)}</tbody></table></div>
+    <${AllMetrics} of=${metrics.filter((one) => one.vertex === task.id)} />
     ${task.skewed ? html`<${Notice} kind="warn" title=${t("One subtask has far more than the others.")}>${t("Its key groups hold more records or more state than the others': see which on the page State.")}<//>` : null}
   <//>`;
 }

@@ -1,7 +1,7 @@
 // Log-in with a token, or what `pystate ui` does in its place.
 import { html, useState } from "../preact.js";
 import { Command, Failure, Panel } from "../components.js";
-import { goTo } from "../route.js";
+import { beforeLogin, goTo } from "../route.js";
 import { logIn } from "../session.js";
 import { t } from "../words.js";
 
@@ -13,9 +13,9 @@ export function LoginPage() {
     set(true);
     try {
       await logIn({ token: new FormData(event.target).get("token").trim() });
-      goTo("/");
+      goTo(beforeLogin());
     } catch (failure) {
-      fail(failure.status === 401 ? new Error(t("This is not the token of this job manager.")) : failure);
+      fail(failure.status === 401 ? { isOwn: true, message: t("This is not the token of this job manager.") } : failure);
       set(false);
     }
   };

@@ -1,6 +1,6 @@
 // All jobs, and what needs a person.
 import { html, useState } from "../preact.js";
-import { Badge, Command, Facts, Failure, kept, Load, Notice, Panel, Spark, useClock, usePages, Waiting } from "../components.js";
+import { Badge, Command, Facts, Failure, kept, Load, Notice, Panel, Spark, useClock, Told, usePages, Waiting } from "../components.js";
 import { age, bytes, count, duration, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { serverNow, useAnswer } from "../rest.js";
@@ -20,9 +20,9 @@ function troubles(jobs, figures, disks) {
     if (job.state === "FAILED" && serverNow() - job["end-time"] < 86_400_000)
       found.push({ kind: "bad", title: t("{name} has failed", { name }), text: t("It is not restarted any more. See why, mend that, and start it from its last checkpoint or savepoint."), command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (job.pystate.rescaling?.unreadable && !job.pystate.rescaling.unfinished)
-      found.push({ kind: "bad", title: t("What was written down of a rescale of {name} can't be read", { name }), text: job.pystate.rescaling.failure.message, command: `pystate exceptions ${job.jid}`, jid: job.jid });
+      found.push({ kind: "bad", title: t("What was written down of a rescale of {name} can't be read", { name }), text: html`<${Told} text=${job.pystate.rescaling.failure.message} />`, command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (job.pystate.rescaling?.unfinished)
-      found.push({ kind: "bad", title: t("{name} was stopped, and nothing runs in its place", { name }), text: job.pystate.rescaling.failure.message, command: `pystate rescale ${job.jid} -p ${job.pystate.rescaling.parallelism}`, jid: job.jid });
+      found.push({ kind: "bad", title: t("{name} was stopped, and nothing runs in its place", { name }), text: html`<${Told} text=${job.pystate.rescaling.failure.message} />`, command: `pystate rescale ${job.jid} -p ${job.pystate.rescaling.parallelism}`, jid: job.jid });
     if (["RESTARTING", "FAILING"].includes(job.state))
       found.push({ kind: "warn", title: t("{name} is restarting", { name }), text: t("{count} restarts so far. See what it fails of.", { count: job.pystate.restarts }), command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (job.pystate["silent-since"] && !ENDED.includes(job.state))
@@ -38,7 +38,7 @@ function troubles(jobs, figures, disks) {
   return found;
 }
 
-const Trouble = ({ of }) => html`<${Notice} kind=${of.kind} title=${of.jid ? html`<a href=${`#/jobs/${of.jid}`}>${of.title}</a>` : of.title}>
+const Trouble = ({ of }) => html`<${Notice} kind=${of.kind} title=${of.jid ? html`<a class="clamp" title=${of.title} href=${`#/jobs/${of.jid}`}>${of.title}</a>` : of.title}>
   <span>${of.text}</span><${Command} text=${of.command} />
 <//>`;
 
@@ -49,7 +49,7 @@ const Rates = kept(({ jid, label }) => {
 
 // All that it shows is given as text: a second later most of it is the same.
 const Row = kept(({ jid, name, state, restarts, uptime, rateIn, rateOut, seen, label, busy, pressed, age, took, size, lag }) => html`<tr class="pick" onClick=${() => goTo(`/jobs/${jid}`)}>
-  <td><a class="name" href=${`#/jobs/${jid}`}>${name}</a><div class="soft small mono">${jid.slice(0, 8)}</div></td>
+  <td><a class="name clamp" title=${name} href=${`#/jobs/${jid}`}>${name}</a><div class="soft small mono">${jid.slice(0, 8)}</div></td>
   <td><${Badge} state=${state} />${restarts ? html`<div class="soft small">${restarts}</div>` : null}</td>
   <td class="right" data-label=${t("Uptime")}>${uptime}</td>
   <td class="right" data-label=${t("Records in, out")}>${rateIn}<br /><span class="soft">${rateOut}</span></td>
@@ -85,7 +85,7 @@ function Ended({ jobs }) {
   return html`<div class="scroll" tabindex="0"><table class="stack">
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Started")}</th><th class="right">${t("Ended")}</th><th class="right">${t("Duration")}</th></tr></thead>
     <tbody>${shown.map((job) => html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
-      <td><a class="name" href=${`#/jobs/${job.jid}`}>${job.name}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>
+      <td><a class="name clamp" title=${job.name} href=${`#/jobs/${job.jid}`}>${job.name}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>
       <td class="right" data-label=${t("Started")}>${time(job["start-time"])}</td><td class="right" data-label=${t("Ended")}>${time(job["end-time"])}</td><td class="right" data-label=${t("Duration")}>${duration(job.duration)}</td></tr>`)}</tbody>
   </table></div>
   ${more}`;

@@ -1,10 +1,10 @@
 // Savepoints as versions: the tree, one of them, two of them beside each other.
 import { html, useState } from "../preact.js";
-import { Badge, Command, Dialog, Facts, Failure, Notice, Panel, Waiting } from "../components.js";
+import { Badge, Command, Dialog, Facts, Failure, Notice, Panel, Told, Waiting } from "../components.js";
 import { bytes, commandLine, count, duration, nameOfPath, quoted, time } from "../format.js";
 import { ask, awaitOperation, serverNow, useAnswer, useOnce, withQuery } from "../rest.js";
 import { goTo } from "../route.js";
-import { t } from "../words.js";
+import { kindOf, t } from "../words.js";
 import { Confirm, takeSteps } from "./actions.js";
 import { SnapshotState } from "./state.js";
 
@@ -31,7 +31,7 @@ export function SavepointsPage({ route, session }) {
     <${Panel} title=${t("Versions")} side=${html`<span class="soft small mono">${data.directories.join(", ")}</span>`}>
       ${data.trees.length ? html`<ul class="tree">${data.trees.map((node) => html`<${Node} key=${node.id ?? node["job-id"]} node=${node} tools=${tools} />`)}</ul>` : html`<p class="empty">${t("There is none yet.")} <code>pystate savepoint JOB</code></p>`}
     <//>
-    ${data.damaged.map((one) => html`<${Notice} kind="bad" key=${one.path} title=${one.path}>${one.problem}<//>`)}`}
+    ${data.damaged.map((one) => html`<${Notice} kind="bad" key=${one.path} title=${one.path}><${Told} text=${one.problem} /><//>`)}`}
     ${picked ? html`<${Version} key=${picked} path=${picked} summary=${current} jobs=${jobs} others=${[...known.values()].filter((one) => one.path !== picked)} other=${other} compareWith=${compareWith} gone=${() => { pick(null); again(); }} />` : null}`;
 }
 
@@ -76,6 +76,7 @@ function Version({ path, summary, jobs, others, other, compareWith, gone }) {
         [t("Program"), summary["code-fingerprint"]?.slice(0, 10) ?? "–"],
         summary.message ? [t("Message"), summary.message] : null,
       ]} />` : null}
+      ${check ? html`<${Command} text=${commandLine("pystate savepoints verify", [path])} />` : null}
       ${check?.waits ? html`<${Waiting} />` : null}<${Failure} error=${check?.error} />
       ${check?.data ? html`<${Notice} kind=${check.data.sound ? "good" : "bad"} title=${check.data.sound ? t("It is sound: {files} files, {size} were read.", { files: check.data.files, size: bytes(check.data.bytes) }) : t("It can't be relied on.")}>${check.data.problems.map((one) => html`<span class="mono small">${one.part} ${one.file}: ${one.what ?? one.problem}</span>`)}<//>` : null}
       ${others.length ? html`<div class="row"><label class="field">${t("Compare with")}<select value=${other ?? ""} onChange=${(event) => compareWith(event.target.value || null)}><option value="">–</option>${others.map((one) => html`<option key=${one.path} value=${one.path}>${nameOfPath(one.path)} · ${time(one.timestamp)}</option>`)}</select></label></div>` : null}
@@ -134,8 +135,8 @@ function Difference({ before, after }) {
   return html`<${Panel} title=${t("{before} and {after}", { before: nameOfPath(before), after: nameOfPath(after) })} side=${html`<${Command} text=${commandLine("pystate savepoints diff", [before, after])} />`}>
     <div class="scroll" tabindex="0"><table><thead><tr><th>${t("Operator")}</th><th>${t("State")}</th><th>${t("Change")}</th><th class="right">${t("Entries before")}</th><th class="right">${t("after")}</th><th class="right">${t("Size before")}</th><th class="right">${t("after")}</th></tr></thead>
     <tbody>${data.operators.flatMap((operator) => [
-      html`<tr key=${operator.uid}><td><span class="name">${operator.uid}</span></td><td></td><td><span class=${`badge ${look[operator.change] ?? ""}`}>${operator.change}</span></td><td colspan="4"></td></tr>`,
-      ...(operator.states ?? []).map((state) => html`<tr key=${`${operator.uid}/${state.name}`}><td></td><td class="mono">${state.name}</td><td><span class=${`badge ${look[state.change] ?? ""}`}>${state.change}</span></td><td class="right">${side(state.before, "entries", count)}</td><td class="right">${side(state.after, "entries", count)}</td><td class="right">${side(state.before, "bytes", bytes)}</td><td class="right">${side(state.after, "bytes", bytes)}</td></tr>`),
+      html`<tr key=${operator.uid}><td><span class="name">${operator.uid}</span></td><td></td><td><span class=${`badge ${look[operator.change] ?? ""}`}>${kindOf(operator.change) ?? operator.change}</span></td><td colspan="4"></td></tr>`,
+      ...(operator.states ?? []).map((state) => html`<tr key=${`${operator.uid}/${state.name}`}><td></td><td class="mono">${state.name}</td><td><span class=${`badge ${look[state.change] ?? ""}`}>${kindOf(state.change) ?? state.change}</span></td><td class="right">${side(state.before, "entries", count)}</td><td class="right">${side(state.after, "entries", count)}</td><td class="right">${side(state.before, "bytes", bytes)}</td><td class="right">${side(state.after, "bytes", bytes)}</td></tr>`),
     ])}</tbody></table></div>
     ${data.sources.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position before")}</th><th>${t("after")}</th></tr></thead><tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small">${one.before?.position ?? "–"}</td><td class="mono small">${one.after?.position ?? "–"}</td></tr>`)}</tbody></table></div>` : null}
   <//>`;

@@ -1,9 +1,9 @@
 // The sources and sinks of a job: what is guaranteed between them, how far the sources have read, and what is left.
 import { html } from "../preact.js";
-import { Badge, Failure, Panel } from "../components.js";
+import { Badge, Failure, Panel, Told } from "../components.js";
 import { count, nameOfPath } from "../format.js";
 import { useOnce, withQuery } from "../rest.js";
-import { t } from "../words.js";
+import { kindOf, t } from "../words.js";
 
 const PARTITION = /(?:^|\.)KafkaSourceReader\.topic\.(.+)\.partition\.(\d+)\.(currentOffset|pendingRecords)$/;
 
@@ -28,7 +28,7 @@ export function Sources({ jid, job, metrics, progress, loggedIn }) {
   const guarantees = job.pystate.guarantees ?? [];
   return html`
     ${guarantees.length ? html`<${Panel} title=${t("Sources and sinks")}><div class="scroll" tabindex="0"><table class="stack"><thead><tr><th>${t("Source")}</th><th>${t("Sink")}</th><th>${t("Guarantee")}</th><th>${t("Why")}</th></tr></thead>
-      <tbody>${guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td data-label=${t("Source")}>${one.source}</td><td data-label=${t("Sink")}>${one.sink}</td><td data-label=${t("Guarantee")}><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${one.guarantee}<//></td><td class="soft why">${one.reason}</td></tr>`)}</tbody></table></div><//>` : null}
+      <tbody>${guarantees.map((one) => html`<tr key=${one["source-uid"] + one["sink-uid"]}><td data-label=${t("Source")}>${one.source}</td><td data-label=${t("Sink")}>${one.sink}</td><td data-label=${t("Guarantee")}><${Badge} state=${one.guarantee === "exactly-once" ? "COMPLETED" : one.guarantee === "none" ? "FAILED" : "RESTARTING"}>${kindOf(one.guarantee) ?? one.guarantee}<//></td><td class="soft why"><${Told} text=${one.reason} /></td></tr>`)}</tbody></table></div><//>` : null}
     ${data?.sources.length || failed || partitions.length ? html`<${Panel} title=${t("How far the sources have read")} side=${progress?.backlog ? html`<span class="soft small">${t("{count} rows are left", { count: count(progress.backlog) })}</span>` : null}>
       <${Failure} error=${failed} />
       ${data?.sources.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position in {name}", { name: nameOfPath(path) })}</th></tr></thead>

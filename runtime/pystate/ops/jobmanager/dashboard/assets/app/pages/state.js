@@ -38,6 +38,7 @@ export function SnapshotState({ path, side }) {
         ${operators.filter((one) => one.timers.length).flatMap((operator) => operator.timers.map((timers) => html`<tr key=${`${operator.uid}-${JSON.stringify(timers)}`}><td><span class="name">${operator.name}</span></td><td>${t("timers")}</td><td>${timers.domain ?? ""}</td><td class="mono small">${timers.service ?? ""}</td><td class="right">${count(timers.count ?? timers.timers)}</td><td></td><td></td></tr>`))}
       </tbody></table></div>
       ${states.length ? null : html`<p class="empty">${t("There is no state in it.")}</p>`}
+      <${Command} text=${commandLine("pystate savepoints inspect", [path])} />
     <//>
     ${data.sources.length ? html`<${Panel} title=${t("What the sources had read")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position")}</th></tr></thead><tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small">${one.position}</td></tr>`)}</tbody></table></div><//>` : null}
     ${current && current.operator["key-type"] ? html`<${KeyGroups} key=${`${path} ${current.operator.uid}`} path=${path} operator=${current.operator} state=${current.state.name} />` : null}
@@ -55,7 +56,7 @@ function KeyGroups({ path, operator, state }) {
   const top = sizes.map((size, group) => ({ size, group })).sort((a, b) => b.size - a.size).slice(0, 5).filter((one) => one.size > 0);
   const total = sizes.reduce((sum, size) => sum + size, 0);
   const bySubtask = data.subtasks.map(([first, last]) => sizes.slice(first, last + 1).reduce((sum, size) => sum + size, 0));
-  return html`<${Panel} title=${t("Key groups of {operator} / {state}", { operator: operator.name, state })} side=${html`<span class="soft small">${t("a mark begins a subtask; darker is more")}</span>`}>
+  return html`<${Panel} title=${t("Key groups of {operator} / {state}", { operator: operator.name, state })} side=${html`<span class="soft small">${t("a mark begins a subtask; stronger is more")}</span>`}>
     ${data.native && !found ? html`<p class="soft">${t("It is in files of the backend, which do not say it. A savepoint in the canonical format does.")}</p>` : html`
     <div class="heat" role="img" aria-label=${t("Bytes by key group; the heaviest: {groups}", { groups: top.map((one) => `${one.group} (${bytes(one.size)})`).join(", ") })}>
       ${sizes.map((size, group) => html`<i key=${group} class=${`${size ? "" : "none"} ${firsts.has(group) ? "edge" : ""}`} style=${{ opacity: size ? 0.18 + 0.82 * (size / most) : 1 }} title=${`${t("key group {group}", { group })}: ${bytes(size)}`}></i>`)}
