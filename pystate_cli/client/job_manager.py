@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pystate
 from pystate.common.errors import ControlError, PystateError
@@ -176,6 +176,21 @@ def start_job_manager(
             busy = None if ended is not None else busy_sentence()
             raise PystateError(f"{message}\n{lines}" if lines else message, hint=busy or f"see {home.jobmanager_log}")
         time.sleep(_POLL_SECONDS)
+
+
+def become_job_manager(home: PystateHome, rest_address: str, rest_port: int, configuration: Configuration) -> NoReturn:
+    """Replace this process by the home's job manager, which writes its log to stderr and gets this process's signals.
+
+    Args:
+        home: The folder of this installation.
+        rest_address: The address to listen on.
+        rest_port: The port.
+        configuration: Its options.
+    """
+    command = [*JOB_MANAGER_COMMAND, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port)]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(command[0], [*command, *_properties(configuration)])  # noqa: S606 - ourselves
 
 
 def _check_room(home: PystateHome) -> None:

@@ -16,6 +16,7 @@ from pystate.runtime.rest.job_messages import JobIdsWithStatusOverview
 from pystate_cli.arguments.options import ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.client.absent_job_manager import absent_job_manager
 from pystate_cli.client.job_manager import (
+    become_job_manager,
     find_job_manager,
     options_not_in_force,
     own_job_manager,
@@ -41,6 +42,9 @@ def start(
     context: typer.Context,
     conf_dir: ConfDirOption = None,
     properties: PropertyOption = None,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Be the job manager, as containers want it; its log goes to stderr.")
+    ] = False,
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> None:
@@ -52,6 +56,10 @@ def start(
     session = Session.of(context)
     asked = parse_dynamic_properties(properties or [])
     configuration = session.configuration(conf_dir, asked).configuration
+    if foreground:
+        become_job_manager(
+            session.home, configuration.get(RestOptions.ADDRESS), configuration.get(RestOptions.PORT), configuration
+        )
     with session.console.waiting("The job manager is starting"):
         client, started = start_job_manager(
             session.home,

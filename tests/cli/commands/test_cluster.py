@@ -78,6 +78,17 @@ def test_start_status_and_stop(home, pystate):
     assert "or pystate cluster start" in gone.err
 
 
+def test_in_the_foreground_the_command_is_the_job_manager_and_gets_its_signals(home):
+    command = [sys.executable, "-m", "pystate_cli", "cluster", "start", "--foreground", "-D", "rest.port=0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
+        eventually(lambda: (read_json(home.jobmanager) or {}).get("pid") == started.pid)
+        started.send_signal(signal.SIGTERM)
+        assert started.wait(LONGEST_S) == 0
+        assert started.stderr is not None
+        assert f"serves {home.root} on 127.0.0.1" in started.stderr.read()
+    assert read_json(home.jobmanager) is None
+
+
 def test_start_says_when_everybody_may_name_places(home, pystate):
     option = "pystate.rest.allow-unauthenticated=true"
     for _ in range(2):  # also of one that runs already
