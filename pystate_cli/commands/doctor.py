@@ -11,7 +11,7 @@ import typer
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, Health, fail, ok, warn
 from pystate_cli.arguments.options import ConfDirOption, JobManagerOption, JsonOption, PropertyOption, VerboseOption
-from pystate_cli.doctor import connectors, machine, present_session, service, storage, yarn
+from pystate_cli.doctor import connectors, kubernetes, machine, present_session, service, storage, yarn
 from pystate_cli.session import Session
 from pystate_cli.views.finding_list import plain_lines, verdict, view
 
@@ -24,6 +24,7 @@ class Target(str, Enum):
 
     SESSION = "session"
     YARN = "yarn"
+    K8S = "k8s"
 
 
 def doctor(
@@ -33,7 +34,10 @@ def doctor(
     ] = False,
     target: Annotated[
         Target | None,
-        typer.Option(metavar="session|yarn", help="Look whether jobs can run in a session that programs make, or on YARN."),
+        typer.Option(
+            metavar="session|yarn|k8s",
+            help="Look whether jobs can run in a session that programs make, on YARN, or on Kubernetes.",
+        ),
     ] = None,
     conf_dir: ConfDirOption = None,
     properties: PropertyOption = None,
@@ -100,6 +104,10 @@ def _findings(
     if target is Target.YARN:
         with session.console.waiting("Asking YARN"):
             found = list(yarn.check_yarn(configuration))
+        yield from found
+    if target is Target.K8S:
+        with session.console.waiting("Asking Kubernetes"):
+            found = list(kubernetes.check_kubernetes(configuration))
         yield from found
     with session.console.waiting("Trying the storage"):
         stored = list(storage.check_storage(configuration))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, fail, ok, warn
-from pystate_cli.doctor.machine import required_cores
-from pystate_cli.doctor.storage import local_places
+from pystate_cli.doctor.cluster import check_address, check_checkpoints, check_executors
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
 
 MASTER = "pystate.spark.master=yarn"
 """The option that makes a job one of YARN's."""
-_OWN_MEMORY_MB, _LEAST_OVERHEAD_MB, _OVERHEAD_SHARE = 1024, 384, 0.1
-"""Spark's defaults for an executor."""
 _LARGEST_CONTAINER_MB = 8192
 """YARN's default."""
 
@@ -51,11 +47,12 @@ def check_yarn(configuration: Configuration, fetch: Callable[[str], Any] | None 
     else:
         yield _check_nodes(page, info.get("clusterInfo", {}), fetch)
         yield _check_queue(page, configuration.spark_properties().get("spark.yarn.queue", "default"), fetch)
-    yield _check_address(configuration)
+    yield check_address(configuration, "yarn", "the resource manager")
     largest = hadoop_properties(file).get("yarn.scheduler.maximum-allocation-mb", "")
-    yield from _check_executors(configuration, int(largest) if largest.isdecimal() else _LARGEST_CONTAINER_MB)
+    most = int(largest) if largest.isdecimal() else _LARGEST_CONTAINER_MB
+    yield from check_executors(configuration, "YARN", most, "yarn.scheduler.maximum-allocation-mb")
     yield _check_jars(configuration)
-    yield _check_checkpoints(configuration)
+    yield check_checkpoints(configuration, "hdfs:///checkpoints")
 
 
 def _check_nodes(page: str, info: dict[str, Any], fetch: Callable[[str], Any]) -> Finding:
@@ -94,38 +91,6 @@ def _queues(told: dict[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _check_address(configuration: Configuration) -> Finding:
-    from pystate.runtime.spark.applications.cluster_settings import address_towards
-
-    users = configuration.spark_properties()
-    own = users.get("spark.driver.host") or os.environ.get("SPARK_LOCAL_IP") or address_towards("yarn", 0, configuration)
-    if own is None:
-        text = "no route to the resource manager is known, so Spark guesses the driver's address"
-        return warn("driver's address", text, "-D spark.driver.host=ADDRESS")
-    return ok("driver's address", f"executors reach the driver at {own}")
-
-
-def _check_executors(configuration: Configuration, largest_mb: int) -> Iterator[Finding]:
-    users, required = configuration.spark_properties(), required_cores(configuration)
-    instances, cores = int(users.get("spark.executor.instances", 2)), int(users.get("spark.executor.cores", 1))
-    text = f"{instances} x {cores} cores are asked (spark.executor.instances x spark.executor.cores)"
-    text = f"{text}, parallelism {required.parallelism} needs {required.cores}"
-    if instances * cores < required.cores:
-        yield fail("executors", text, f"-D spark.executor.cores={-(-required.cores // max(instances, 1))}")
-    else:
-        yield ok("executors", text)
-    memory = _megabytes(users.get("spark.executor.memory"), _OWN_MEMORY_MB)
-    overhead = _megabytes(users.get("spark.executor.memoryOverhead"), max(_LEAST_OVERHEAD_MB, int(_OVERHEAD_SHARE * memory)))
-    size = f"a container of {memory + overhead} MB for each, {overhead} of them for Python and its state"
-    if memory + overhead > largest_mb:
-        text = f"{size}; YARN gives {largest_mb} at most (yarn.scheduler.maximum-allocation-mb)"
-        yield fail("containers", text, "-D spark.executor.memory, -D spark.executor.memoryOverhead")
-    elif "spark.executor.memoryOverhead" not in users:
-        yield warn("containers", f"{size}; what grows over its container is killed", "-D spark.executor.memoryOverhead=2g")
-    else:
-        yield ok("containers", size)
-
-
 def _check_jars(configuration: Configuration) -> Finding:
     users = configuration.spark_properties()
     if "spark.yarn.jars" in users or "spark.yarn.archive" in users:
@@ -136,22 +101,3 @@ def _check_jars(configuration: Configuration) -> Finding:
     size = sum(one.stat().st_size for one in folder.glob("*.jar")) >> 20
     hint = "put them there once: -D spark.yarn.archive=hdfs:///spark-jars.zip, or -D spark.yarn.jars=local:/path/on/nodes/*"
     return warn("spark's jars", f"each application uploads {size} MB of them", hint)
-
-
-def _check_checkpoints(configuration: Configuration) -> Finding:
-    key = "execution.checkpointing.dir"
-    place, local = configuration.get_string(key, ""), local_places(configuration)
-    if place and not local:
-        return ok("shared storage", f"{place} is the same place on all nodes")
-    text = f"{' and '.join(local) or f'{key} is not set'}: other machines must see the same files there"
-    return warn("shared storage", text, f"-D {key}=hdfs:///checkpoints")
-
-
-def _megabytes(text: str | None, default: int) -> int:
-    """Return a size of Spark's in MB, which is its unit where none is written."""
-    if not text:
-        return default
-    text = text.strip().lower().removesuffix("b")
-    factor = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1 << 20}.get(text[-1:], None)
-    number = text if factor is None else text[:-1]
-    return int(float(number) * (factor or 1)) if number.replace(".", "", 1).isdecimal() else default

@@ -39,6 +39,7 @@ from pystate.runtime.driver.resumed_job import check_not_left_elsewhere, resume
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.spark.applications.kubernetes import kubernetes_start
 from pystate.runtime.spark.applications.yarn_start import watched_start
 from pystate.runtime.spark.sessions.session import create_session
 from pystate.runtime.spark.sessions.submitted import submitted_settings, with_submitted
@@ -89,7 +90,7 @@ class LocalExecutor(Executor):
                 directory = self.job_directory()
                 self._log_job = self._job_id
                 name = f"pystate {self._job_id}"
-                with watched_start(configuration, name, self.waits):
+                with watched_start(configuration, name, self.waits), kubernetes_start(configuration):
                     self._session = create_session(configuration, name, directory.log)
             return self._session
 

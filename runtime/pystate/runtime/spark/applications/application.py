@@ -18,6 +18,8 @@ from pystate.runtime.spark.applications.application_state import (
     is_blocked,
     lost_sentence,
 )
+from pystate.runtime.spark.applications.kubernetes import look_at_kubernetes
+from pystate.runtime.spark.applications.kubernetes_pods import KUBERNETES
 from pystate.runtime.spark.applications.required_cores import RequiredCores
 from pystate.runtime.spark.applications.standalone_master import (
     DEFAULT_MASTER_PORT,
@@ -69,9 +71,11 @@ class SparkExecutors:
         return executor_cores(self._spark)
 
     def view(self) -> ClusterView | None:
-        """Return what the standalone master or YARN says; None if unknown."""
+        """Return what the standalone master, YARN or Kubernetes says; None if unknown."""
         if self.master == YARN:
             return look_at_yarn(yarn_addresses(yarn_conf_dirs()).pages, self.application_id, fetch_json)
+        if self.master.startswith(KUBERNETES):
+            return look_at_kubernetes(self._spark)
         if not masters_in(self.master):
             return None
         return look_at_master(self.master, self._port, worker_pages(self._spark), fetch_json)
@@ -233,7 +237,7 @@ def _executors(spark: SparkSession, *, active: bool) -> list[Any]:
 def _where_cores_come_from(master: str) -> str:
     if master.startswith("spark://"):
         return " (workers of the cluster, and spark.cores.max where it is set)"
-    if master.startswith(("yarn", "k8s://")):
+    if master.startswith((YARN, KUBERNETES)):
         return " (spark.executor.instances x spark.executor.cores)"
     return ""
 

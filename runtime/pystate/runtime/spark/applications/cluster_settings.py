@@ -16,6 +16,8 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.deployment_options import ExecutionTarget, PythonOptions
 from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError, ExternalSystemError
+from pystate.runtime.spark.applications.kubernetes import kubernetes_settings
+from pystate.runtime.spark.applications.kubernetes_pods import KUBERNETES
 from pystate.runtime.spark.applications.yarn_resource_manager import YARN, yarn_addresses, yarn_conf_dirs
 from pystate.runtime.spark.workers.python_daemons import SOCKET_FOLDER
 from pystate.runtime.spark.workers.python_files import paths_of
@@ -39,13 +41,15 @@ def cluster_settings(
         patience_s: How long a standalone master may take to answer.
 
     Raises:
-        ConfigurationError: The master's host is unknown, or an archive doesn't exist.
+        ConfigurationError: The master's host is unknown, an archive doesn't exist, or Kubernetes lacks a setting.
         ExternalSystemError: The master doesn't answer.
     """
     settings = archive_settings(configuration, master, users)
     if master == YARN:
         # below a container's own folder for temporary files a socket's path would be longer than the system takes
         settings[SOCKET_FOLDER] = _SHORT_FOLDER
+    if master.startswith(KUBERNETES):
+        settings.update(kubernetes_settings(master, users))
     if "spark.driver.host" not in users and "SPARK_LOCAL_IP" not in os.environ:
         address = address_towards(master, patience_s, configuration)
         if address is not None:
@@ -109,8 +113,8 @@ def address_towards(master: str, patience_s: float, configuration: Configuration
     if master == YARN:
         found = (_own_address(peer) for peer in yarn_addresses(yarn_conf_dirs(configuration)).clients)
         return next((address for address in found if address is not None), None)
-    if master.startswith("k8s://"):
-        url = urlsplit(re.sub(r"^k8s://(?!https?://)", "k8s://https://", master)[len("k8s://") :])
+    if master.startswith(KUBERNETES):
+        url = urlsplit(re.sub(r"^k8s://(?!https?://)", "k8s://https://", master)[len(KUBERNETES) :])
         return _own_address((url.hostname or "", url.port or 443))
     return _own_address(_ELSEWHERE)
 

@@ -27,6 +27,8 @@ from pystate.runtime.logs.pipes import descriptor_into, log_bounds
 from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH
 from pystate.runtime.spark import worker_site
 from pystate.runtime.spark.applications.cluster_settings import archive_settings, cluster_settings, worker_python
+from pystate.runtime.spark.applications.kubernetes import delete_earlier_pods
+from pystate.runtime.spark.applications.kubernetes_pods import KUBERNETES
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores
 from pystate.runtime.spark.applications.yarn_resource_manager import hadoop_variables
 from pystate.runtime.spark.sessions.authentication import encryption_settings, local_settings
@@ -295,6 +297,8 @@ def create_session(configuration: Configuration, app_name: str, log: Path, outpu
     _OWN.add(session.sparkContext)
     _leave_no_socket(session)
     _end_without_children(session)
+    if settings["spark.master"].startswith(KUBERNETES):
+        delete_earlier_pods(session, lambda sentence: sys.stderr.write(f"{sentence}\n"))
     if target is ExecutionTarget.SPARK:
         ship(session, configuration)
     return session
