@@ -9,6 +9,7 @@ in the best epoch; the sides take turns. As in a slot, the garbage collector pas
 """
 
 import pyarrow as pa
+from pystate.runtime.slot.garbage_collector import leave_to_stay
 from slot_throughput import MAX_PARALLELISM, SlotSide, arrow_batches, compare
 
 from pystate.common import Row, Types
@@ -20,7 +21,6 @@ from pystate.runtime.plan.chain import Chain, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.runtime.slot.garbage_collector import leave_to_stay
 
 WORD = Types.STRING()
 READ = Types.ROW_NAMED(["word", "amount", "price"], [WORD, Types.LONG(), Types.DOUBLE()])

@@ -26,6 +26,7 @@ import time
 
 import slot_rows
 import slot_throughput
+from pystate.runtime.slot.garbage_collector import leave_to_stay
 from slot_throughput import BATCH, BATCHES, MAX_PARALLELISM
 
 from pystate.common import Row, Types
@@ -42,7 +43,6 @@ from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.element_loops import KeyedRows, keyed_loop
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.runtime.slot.garbage_collector import leave_to_stay
 
 STEPS = ("decode", "loop", "call", "state", "append", "encode", "flush")
 WORD = Types.STRING()

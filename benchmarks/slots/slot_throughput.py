@@ -16,6 +16,7 @@ import tempfile
 import time
 
 import pyarrow as pa
+from pystate.runtime.slot.garbage_collector import leave_to_stay
 
 from pystate.common import Types
 from pystate.core.api.operator_kind import OperatorKind
@@ -27,7 +28,6 @@ from pystate.runtime.plan.chain import Chain, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
-from pystate.runtime.slot.garbage_collector import leave_to_stay
 
 BATCH = 10_000
 BATCHES = 10
