@@ -59,7 +59,9 @@ class KvStateServer:
         address = self._listener.address
         self.address = str(address[0]), int(address[1])
         self._loops = [
-            RequestLoop("queryable-state-server", most=places(_MOST_CALLERS), frame_bytes=_MAX_FRAME_BYTES, gives_way=True)
+            RequestLoop(
+                name="queryable-state-server", most=places(_MOST_CALLERS), frame_bytes=_MAX_FRAME_BYTES, gives_way=True
+            )
             for _ in range(threads)
         ]
         self._next_loop = cycle(self._loops)

@@ -93,7 +93,7 @@ class SlotPool:
         self._failure: str | None = None
         self._deployments: list[bytes] = []
         _have_room_for(parallelism)
-        self._loop = RequestLoop("slot-requests", most=None, frame_bytes=LONGEST_FRAME, gives_way=False)
+        self._loop = RequestLoop(name="slot-requests", most=None, frame_bytes=LONGEST_FRAME, gives_way=False)
         self._server = ControlServer(
             secret, self._handle, host=host, ports=ports, session=lambda: SlotSession(self, self._loop)
         )
