@@ -138,6 +138,7 @@ def test_the_starting_savepoint_is_not_needed_any_more_once_there_is_a_checkpoin
     finish(job, watched, sink, tmp_path)
 
 
+@pytest.mark.slow
 def test_kills_count_over_drivers(dead_job):
     job, _, _ = dead_job({"restart-strategy.fixed-delay.attempts": "1"})
     job.wait_running()

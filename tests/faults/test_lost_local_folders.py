@@ -17,6 +17,7 @@ from tests.faults.workload import COUNTED, RECOVERING, Count, Sink, Watched, sta
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_once_its_folders_for_temporary_files_are_gone(run_job, spark, tmp_path):
     watched, sink = Watched(tmp_path), Sink()
 

@@ -19,10 +19,13 @@ NAMES = [program.name for program in ALL_PROGRAMS]
 PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("time.md", "pyflink.md")]
 
 
-def cases(programs):
+def cases(programs, *, wider_ones=()):
     return [
-        pytest.param(program, parallelism, id=f"{program.name}-{parallelism}")
+        pytest.param(
+            program, parallelism, id=f"{program.name}-{parallelism}", marks=() if parallelism == narrowest else wider_ones
+        )
         for program in programs
+        for narrowest in [min(program.parallelisms)]
         for parallelism in program.parallelisms
     ]
 
@@ -35,7 +38,9 @@ def test_a_program_answers_as_in_pyflink(program: Program, parallelism: int):
     assert found == expected(RECORDED, program, "STREAMING", parallelism)
 
 
-@pytest.mark.parametrize(("program", "parallelism"), cases(one for one in ALL_PROGRAMS if not one.paced))
+@pytest.mark.parametrize(
+    ("program", "parallelism"), cases((one for one in ALL_PROGRAMS if not one.paced), wider_ones=pytest.mark.slow)
+)
 def test_where_epochs_end_makes_no_difference(program: Program, parallelism: int):
     if program.name in PENDING:
         pytest.skip(PENDING[program.name])

@@ -233,6 +233,7 @@ class Timers(KeyedProcessFunction):
         yield f"fired:{timestamp}"
 
 
+@pytest.mark.slow
 def test_each_partition_has_a_watermark_of_its_own(kafka, run_job):
     topic, fired = kafka.new_topic(2, retention_ms="-1"), kafka.new_topic()
     kafka.send(topic, [(None, '{"n":1}')], 0, timestamp=1000)

@@ -33,6 +33,7 @@ OPTIONS = {
 STEPS = (Step.NOTIFY, Step.FROZEN, Step.ELEMENT)
 
 
+@pytest.mark.slow
 def test_the_example_writes_to_a_database_that_is_a_file(run_job, tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/shop.db"
     module = example("orders_to_database")

@@ -88,6 +88,7 @@ def test_requests_per_minute_of_a_log_that_nginx_writes(run_job, tmp_path):
     assert per_api == Counter(re.match(r"/(\w*)", path)[1] for path in paths)
 
 
+@pytest.mark.slow
 def test_events_pass_once_and_days_are_compared_as_an_offline_computation_has_it(run_job, tmp_path):
     chosen = random.Random(3)
     events = [f"id-{chosen.randrange(60)},something" for _ in range(300)]

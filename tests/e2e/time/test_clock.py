@@ -131,6 +131,7 @@ def test_what_is_due_by_the_clock_comes_out_of_an_idle_stream_once_over_failures
     assert kept == Counter(folder.lines), "lost 0, doubled 0"
 
 
+@pytest.mark.slow
 def test_rows_that_are_run_again_keep_their_number_though_timers_may_be_due(run_job, tmp_path):
     folder, sink = Folder(tmp_path), FailsOnce("b")
     options = dict(RECOVERING)
