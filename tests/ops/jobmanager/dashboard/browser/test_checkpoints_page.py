@@ -27,6 +27,10 @@ def test_of_a_failed_checkpoint_the_subtasks_that_did_not_acknowledge_are_shown(
     details = page.locator("section").filter(has=page.get_by_role("heading", name="Checkpoint 4"))
     expect(details.get_by_text("not acknowledged").first).to_be_visible()
     expect(page.get_by_role("heading", name="All that are completed")).to_be_visible()
+    page.get_by_role("button", name="中文").click()
+    expect(page.get_by_role("alert").first).to_contain_text("检查点在完成前已超时")
+    expect(page.get_by_role("alert").first.locator("[lang=en]")).to_contain_text("expired before it was complete")
+    page.get_by_role("button", name="English").click()
 
 
 def test_checkpoints_are_shown_down_to_their_subtasks(pages: Pages, job: str) -> None:
