@@ -1,0 +1,1 @@
+"""The operator: keeps jobs as `PystateJob` resources of Kubernetes say."""
