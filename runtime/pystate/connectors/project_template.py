@@ -18,7 +18,7 @@ class ProjectTemplate:
         about: The purpose of its program, as the rest of a sentence.
         job: The program.
         test: Its test.
-        first_run: The command that runs it for the first time.
+        first_run: The command that runs it for the first time; before it, a line each, what that needs.
         commands: The commands to run it, each with a remark.
         files: More files, by path.
         settings: More lines of its settings; `{spark}` is Spark's version there.

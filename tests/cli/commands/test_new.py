@@ -51,6 +51,8 @@ def test_the_test_of_each_template_passes_and_its_settings_are_read(pystate, tmp
     commands = [line for line in readme.splitlines() if line.startswith("    ") and " # " in line]
     assert len({line.index("  # ") for line in commands}) == 1, "remarks stand below each other"
     assert f"    {err.splitlines()[-1]} " in "\n".join(commands), "the first command is one of the page"
+    needed = next((line for line in commands if "pip install" in line and "[test]" not in line), "").partition("  # ")[0]
+    assert needed.strip() in err, "what the first run needs is said before it"
     assert {"pystate check my_job.py", "pystate dev my_job.py"} <= {line.partition("  # ")[0].strip() for line in commands}
     for path in (path for path in project.rglob("*") if path.suffix in (".py", ".md", ".toml")):
         assert not re.search(r"\{(module|name|spark|about|commands)\}", path.read_text("utf-8"))

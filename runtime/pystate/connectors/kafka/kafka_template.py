@@ -152,5 +152,5 @@ TEMPLATE = ProjectTemplate(
         ("pystate run -d {module}.py --servers localhost:9092", "the same, detached"),
     ),
     settings=_SETTINGS,
-    first_run="pystate run {module}.py --servers localhost:9092",
+    first_run=f"{pip_install('kafka')}\npystate run {{module}}.py --servers localhost:9092",
 )
