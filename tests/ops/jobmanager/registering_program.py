@@ -56,11 +56,12 @@ def main() -> None:
     for state in (JobStatus.CREATED, JobStatus.RUNNING):
         status.update(state)
     print("runs", flush=True)
-    input()
+    leaves_the_end = input() == "exit"
     if not status.state.is_terminal:
         status.update(JobStatus.FINISHED)
-    registered.end()
-    endpoint.close()
+    if not leaves_the_end:
+        registered.end()
+        endpoint.close()
 
 
 if __name__ == "__main__":

@@ -92,6 +92,13 @@ def test_it_takes_savepoints_and_is_cancelled_by_the_job_manager(
     assert manager.operation(JOB, answer["request-id"])["location"] == f"{tmp_path}/savepoint-1"  # though it has gone
 
 
+def test_a_program_that_exits_first_tells_of_the_end_of_its_job(manager: ManagerThread, start: Start) -> None:
+    program = _runs(start(manager.port))
+    eventually(lambda: manager.state(JOB) == "RUNNING")
+    program.communicate(b"exit\n")
+    assert manager.state(JOB) == "FINISHED"
+
+
 def test_the_secret_is_never_sent(manager: ManagerThread, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     sent: list[str] = []
     real = job_manager_client.http.client.HTTPConnection.request

@@ -6,6 +6,7 @@ manager that knows nothing of the job, after that what has changed. Sent again a
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import secrets
@@ -160,6 +161,7 @@ class RegisteredProgram:
         self._incarnation = secrets.token_hex(16)
         self._control_nonce = new_nonce()
         self._lock = threading.Lock()
+        self._ending = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
         self._instance: str | None = None  # the job manager that has all files
@@ -211,10 +213,18 @@ class RegisteredProgram:
             self._tell(f"Job {self._job_id} is registered with the job manager at {self._client.address}.")
             self._tell_of(answer)
         self._thread.start()
+        # the program may exit while the thread of its job is about to tell of the end
+        atexit.register(self.end)
 
     def end(self) -> None:
-        """Tell the job manager how the job has ended, if it answers soon."""
+        """Tell the job manager how the job has ended, if it answers soon: once, at the latest as the program exits."""
+        with self._ending:
+            if not self._ended.is_set():
+                self._end()
+
+    def _end(self) -> None:
         self._ended.set()
+        atexit.unregister(self.end)
         if self._thread.is_alive():
             self._thread.join()
         deadline = time.monotonic() + _LAST_WORD_SECONDS
