@@ -43,7 +43,9 @@ def all_of(spark: Any) -> dict[str, Any]:
     """What jobs must leave as it is."""
     settings = {row.key: row.value for row in spark.sql("SET").collect()}
     context = spark.sparkContext
+    spark._jsparkSession.streams()  # its own listener is there from now on
     workers = (context.pythonExec, list(context._python_includes), dict(context.environment))
+    listeners = [one.getClass().getName() for one in context._jsc.sc().listenerBus().listeners()]
     named = (spark.getActiveSession() is spark, [view.name for view in spark.catalog.listTables()])
     return {
         "settings": settings,
@@ -51,6 +53,7 @@ def all_of(spark: Any) -> dict[str, Any]:
         "named": named,
         "environment": dict(os.environ),
         "path": list(sys.path),
+        "followed": sum(name.endswith("StreamingQueryListenerBus") for name in listeners),
     }
 
 

@@ -23,7 +23,7 @@ from pystate.runtime.spark.applications.application import executor_cores
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores, real_time_cores
 from pystate.runtime.spark.sessions.authentication import AUTHENTICATE
 from pystate.runtime.spark.sessions.session import is_own, settings_of_job
-from pystate.runtime.spark.sessions.session_copy import session_like
+from pystate.runtime.spark.sessions.session_copy import forget_listeners, session_like
 from pystate.runtime.spark.sessions.session_requirements import AT_RUN_TIME, MASTER, Missing, missing, refusal
 from pystate.runtime.spark.workers.python_files import add_python_files
 from pystate.runtime.spark.workers.shipping import ship
@@ -74,6 +74,7 @@ class PresentSession:
         self._application = context.getConf().get
         self._is_local = local_threads(str(context.master)) is not None
         self._workers: WorkersOfPresentSession | None = None
+        self._copy: SparkSession | None = None
         self._lacking = lacking_settings(configuration, session)
         if any(one.requirement.grave for one in self._lacking):
             raise refusal(self._lacking)
@@ -124,10 +125,14 @@ class PresentSession:
             ship(self._session, self._configuration)
         present: Any = self._session.conf
         settings = settings_of_job(self._configuration, str(context.master), lambda key: present.get(key, None))
-        return session_like(self._session, settings)
+        self._copy = session_like(self._session, settings)
+        return self._copy
 
     def job_ended(self) -> None:
         """Take back what workers on this machine were told for the job; files that a cluster got stay there."""
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            forget_listeners(copy)
         workers, self._workers = self._workers, None
         if workers is not None:
             workers.job_ended()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 _LOCK = threading.Lock()
@@ -40,3 +42,19 @@ def session_like(session: SparkSession, settings: Mapping[str, str]) -> SparkSes
     for key, value in settings.items():
         copy.conf.set(key, value)
     return copy
+
+
+def forget_listeners(copy: SparkSession) -> None:
+    """Let the application forget a copy that is done: else it keeps one listener for each, with all that belongs to it.
+
+    Args:
+        copy: The copy; queries can't be followed in it any more.
+    """
+    context: Any = copy.sparkContext
+    if context._jsc is None:  # noqa: SLF001 - pyspark's own mark of a stopped one
+        return
+    with contextlib.suppress(Py4JError, OSError):  # it is being stopped, or is of a Spark that names it otherwise
+        manager: Any = copy._jsparkSession.streams()  # noqa: SLF001 - as above
+        field = manager.getClass().getDeclaredField("listenerBus")
+        field.setAccessible(True)
+        context._jsc.sc().removeSparkListener(field.get(manager))  # noqa: SLF001

@@ -21,7 +21,7 @@ from pystate.runtime.engines.real_time.spark.relay import SCHEMA, TO_FIELD, Rela
 from pystate.runtime.engines.real_time.spark.shuffle_servers import ShuffleServers
 from pystate.runtime.spark.local_uri import local_uri
 from pystate.runtime.spark.sessions.real_time_settings import OF_A_SESSION, REAL_TIME_SETTINGS
-from pystate.runtime.spark.sessions.session_copy import session_like
+from pystate.runtime.spark.sessions.session_copy import forget_listeners, session_like
 from pystate.runtime.spark.workers.short_errors import with_short_errors
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ class RelayQuery:
     """
 
     def __init__(self, spark: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> None:
-        self._query = _start(spark, directory, name, scratch)
+        settings = {key: value for key, value in REAL_TIME_SETTINGS.items() if key.startswith(OF_A_SESSION)}
+        self._session = session_like(spark, {**settings, "spark.sql.adaptive.enabled": "false"})
+        self._query = _start(self._session, directory, name, scratch)
         writers = sum(directory.partitions(level) for level in range(directory.levels - 1))
         is_local = local_threads(str(spark.sparkContext.master)) is not None
         self._servers = ShuffleServers(spark.sparkContext, writers, str(self._query.runId)) if is_local else None
@@ -70,11 +72,10 @@ class RelayQuery:
         """Stop the query."""
         with contextlib.suppress(Exception):  # it has failed or ended already
             self._query.stop()
+        forget_listeners(self._session)
 
 
-def _start(spark: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> StreamingQuery:
-    settings = {key: value for key, value in REAL_TIME_SETTINGS.items() if key.startswith(OF_A_SESSION)}
-    own = session_like(spark, {**settings, "spark.sql.adaptive.enabled": "false"})
+def _start(own: SparkSession, directory: RelayDirectory, name: str, scratch: Path) -> StreamingQuery:
     frame = _source(own, directory.partitions(0))
     for level in range(directory.levels):
         if level > 0:
