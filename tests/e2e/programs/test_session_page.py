@@ -30,7 +30,10 @@ def session_of(spark):
     context = spark.sparkContext
     settings = sorted((row.key, row.value) for row in spark.sql("SET").collect())
     workers = [context.pythonExec, list(context._python_includes)]
-    return [settings, workers, sorted(os.environ), spark.getActiveSession() is spark]
+    spark._jsparkSession.streams()  # its own listener is there from now on
+    listeners = [one.getClass().getName() for one in context._jsc.sc().listenerBus().listeners()]
+    followed = sum(name.endswith("StreamingQueryListenerBus") for name in listeners)
+    return [settings, workers, sorted(os.environ), spark.getActiveSession() is spark, followed, list(sys.path)]
 
 def await_running(name):
     while states().get(name) != "RUNNING":
