@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from concurrent.futures import Future
 from types import SimpleNamespace
 
@@ -59,9 +60,13 @@ def main() -> None:
     leaves_the_end = input() == "exit"
     if not status.state.is_terminal:
         status.update(JobStatus.FINISHED)
-    if not leaves_the_end:
-        registered.end()
-        endpoint.close()
+    if leaves_the_end:  # as the thread of a job does, whose program doesn't wait for it
+        begun = threading.Event()
+        threading.Thread(target=lambda: (begun.set(), registered.end()), daemon=True).start()
+        begun.wait()
+        return
+    registered.end()
+    endpoint.close()
 
 
 if __name__ == "__main__":

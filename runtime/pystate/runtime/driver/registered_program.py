@@ -221,10 +221,10 @@ class RegisteredProgram:
         with self._ending:
             if not self._ended.is_set():
                 self._end()
+        atexit.unregister(self.end)  # not before: the exit of the program waits here
 
     def _end(self) -> None:
         self._ended.set()
-        atexit.unregister(self.end)
         if self._thread.is_alive():
             self._thread.join()
         deadline = time.monotonic() + _LAST_WORD_SECONDS
