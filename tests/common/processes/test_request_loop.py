@@ -178,3 +178,16 @@ def test_an_idle_loop_ends_with_its_last_connection():
         one.close()
         loop.loop._thread.join(LONGEST_S)
         assert not loop.loop._thread.is_alive()
+
+
+def test_a_connection_that_comes_after_the_end_is_closed_and_told_of():
+    told: list[str] = []
+    with running() as loop:
+        loop.loop.close()
+        loop.loop._thread.join(LONGEST_S)
+        mine, other = socket.socketpair()
+        mine.settimeout(30)
+        loop.loop.add(other, frame, lambda: told.append("ended"))
+        assert mine.recv(1) == b""
+        assert told == ["ended"]
+        mine.close()

@@ -38,13 +38,12 @@ class _Caller:
 
     Attributes:
         connection: The connection.
-        ended: Called once it is closed.
         heard_at: When it last sent a request; monotonic seconds.
     """
 
     def __init__(self, connection: Connection, answer: Answer, ended: Callable[[], None], most: int) -> None:
         self.connection = connection
-        self.ended = ended
+        self._ended: Callable[[], None] | None = ended
         self._answer = answer
         self._reader = FrameReader(most)
         self._unsent = memoryview(b"")
@@ -54,6 +53,13 @@ class _Caller:
     def is_slow(self) -> bool:
         """Whether an answer is not sent completely yet; until then nothing more is read."""
         return bool(self._unsent)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
 
     def read(self) -> None:
         """Answer the requests that have arrived.
@@ -147,6 +153,8 @@ class RequestLoop:
         connection.setblocking(False)
         self._arrived.append(_Caller(connection, answer, ended, self._frame_bytes))
         self._wake()
+        if self._closed.is_set():
+            self._cut_arrived()
 
     def close(self) -> None:
         """Close all connections soon."""
@@ -176,9 +184,10 @@ class RequestLoop:
                 if self._gives_way and others.are_busy():
                     self.pause(_PAUSE_SECONDS)
         finally:
+            self._closed.set()
             for caller in tuple(self._callers):
                 self._cut(caller)
-            self._admit()
+            self._cut_arrived()
             self._selector.close()
             self._wakes.close()
             self._waker.close()
@@ -208,20 +217,22 @@ class RequestLoop:
             self._selector.modify(caller.connection, event, caller)
 
     def _admit(self) -> None:
-        while self._arrived:
+        while self._arrived and not self._closed.is_set():
             caller = self._arrived.popleft()
-            if self._closed.is_set():
-                self._cut(caller)
-                continue
             if self._most is not None and len(self._callers) >= self._most:
                 self._cut(min(self._callers, key=lambda one: one.heard_at))
             self._callers.add(caller)
             self._selector.register(caller.connection, selectors.EVENT_READ, caller)
             self._serve(caller)  # with TLS its first request may have been received together with its proof
 
+    def _cut_arrived(self) -> None:
+        """Close the connections that came too late; from any thread."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self._arrived.popleft().close()
+
     def _cut(self, caller: _Caller) -> None:
         self._callers.discard(caller)
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(caller.connection)
-        caller.connection.close()
-        caller.ended()
+        caller.close()
