@@ -120,7 +120,10 @@ def test_a_driver_in_a_pod_owns_its_executors(tmp_path):
     elsewhere = kubernetes_settings(MASTER, {**IMAGE, "spark.kubernetes.namespace": "others"}, inside, tmp_path)
     assert "spark.kubernetes.driver.pod.name" not in elsewhere, "an owner is in the same namespace"
     outside = kubernetes_settings(MASTER, IMAGE, {"HOSTNAME": "laptop"}, tmp_path)
-    assert outside == {"spark.executor.failuresValidityInterval": "1h"}
+    assert outside == {
+        "spark.executor.failuresValidityInterval": "1h",
+        "spark.kubernetes.allocation.recoveryMode.enabled": "false",
+    }
 
 
 def test_the_label_of_a_job_is_the_one_that_spark_gives_its_pods():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pystate.common.errors import JobExecutionError, SparkLostError
-from pystate.runtime.spark.applications.application import CoreWatch
+from pystate.runtime.spark.applications.application import CoreWatch, executor_cores
 from pystate.runtime.spark.applications.application_state import ApplicationState, application_state, cores_sentence
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores
 from pystate.runtime.spark.applications.standalone_master import Application, MasterView
@@ -162,3 +163,15 @@ def test_executors_that_are_only_slow_to_come_are_spoken_of_late(view):
 )
 def test_what_cores_there_are_is_said_as_it_is(view, cores, sentence):
     assert cores_sentence(OURS.application_id, MASTER, cores, view) == sentence
+
+
+def test_an_executor_has_the_cores_it_came_with_and_not_those_that_were_asked_for():
+    came = {"1": (5, 5), "2": (5, 1), "driver": (0, 0)}
+    listed = [
+        SimpleNamespace(id=lambda name=name: name, maxTasks=lambda most=most: most, totalCores=lambda cores=cores: cores)
+        for name, (most, cores) in came.items()
+    ]
+    executors = SimpleNamespace(size=lambda: len(listed), apply=listed.__getitem__)
+    scala = SimpleNamespace(statusStore=lambda: SimpleNamespace(executorList=lambda _: executors))
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scala)))
+    assert executor_cores(spark) == 6, "Spark's recovery mode on Kubernetes starts them with one core"

@@ -223,8 +223,13 @@ def end_in_cluster(spark: SparkSession) -> str | None:
 
 
 def executor_cores(spark: SparkSession) -> int:
-    """Return how many tasks the present executors run concurrently: their cores, divided by `spark.task.cpus`."""
-    return sum(int(executor.maxTasks()) for executor in _executors(spark, active=True))
+    """Return how many tasks the present executors run concurrently.
+
+    That is what Spark has asked for (`maxTasks`: cores, divided by `spark.task.cpus`), or less where an executor came with
+    fewer cores, as Spark's recovery mode on Kubernetes makes them.
+    """
+    executors = _executors(spark, active=True)
+    return sum(min(int(executor.maxTasks()), int(executor.totalCores())) for executor in executors)
 
 
 def _executors(spark: SparkSession, *, active: bool) -> list[Any]:

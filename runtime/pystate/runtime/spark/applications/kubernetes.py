@@ -36,6 +36,7 @@ NAMESPACE_KEY = "spark.kubernetes.namespace"
 DRIVER_POD_KEY = "spark.kubernetes.driver.pod.name"
 DRIVER_ACCOUNT_KEY = "spark.kubernetes.authenticate.driver.serviceAccountName"
 FAILURES_KEY = "spark.executor.failuresValidityInterval"
+RECOVERY_MODE_KEY = "spark.kubernetes.allocation.recoveryMode.enabled"
 INSTANCES_KEY, _INSTANCES = "spark.executor.instances", "2"
 _DEFAULT_NAMESPACE = "default"
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -70,7 +71,9 @@ def kubernetes_settings(
         raise ConfigurationError(message, where=DRIVER_ACCOUNT_KEY, hint=hint)
     settings = {
         # Spark ends an application after as many lost executors as it has, twice: within an hour, not ever since
-        FAILURES_KEY: "1h"
+        FAILURES_KEY: "1h",
+        # else each executor that comes after one is killed for its memory runs one task at once: slots would hold all cores
+        RECOVERY_MODE_KEY: "false",
     }
     own = namespace_of_pod(environment, account)
     namespace = users.get(NAMESPACE_KEY, own)
