@@ -29,6 +29,9 @@ def test_what_a_job_waits_for_is_known_until_it_moves_on(directory):
     assert read_json(directory.status)["waits_for"] == "Waiting for 6 cores."
     status.update(JobStatus.CREATED)
     assert read_json(directory.status)["waits_for"] is None
+    status.waits("Waiting for 6 cores.")
+    status.waits(None)
+    assert read_json(directory.status)["waits_for"] is None
     status.update(JobStatus.FAILED)
     status.waits("too late")
     assert status.snapshot()["waits_for"] is None

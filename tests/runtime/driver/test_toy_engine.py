@@ -18,6 +18,7 @@ from pystate.core.api.job_graph import OneInputTransformation, StreamGraph
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.driver.job_master import JobMaster
+from pystate.runtime.execution import starvation_watch
 from pystate.runtime.execution.status import JobStatusStore
 from tests.runtime.driver.toy_engine import ToyJobEngine, ToyResources
 from tests.runtime.plan.programs import WORD, keyed, printed, source
@@ -144,3 +145,15 @@ def test_a_failed_subtask_goes_back_to_the_checkpoint_and_a_savepoint_is_resumed
     assert second.end() is JobStatus.FINISHED
     assert second.engine.started_at == [50]
     assert {**first.counts, **second.counts} == Counter(words)
+
+
+def test_a_running_job_whose_slots_hold_all_cores_says_so_until_there_is_one_more(job, monkeypatch):
+    lacking, told = [True], "The job stands still: 2 wait."
+    monkeypatch.setattr(starvation_watch, "_LOOK_EVERY_S", 0)
+    monkeypatch.setattr(ToyResources, "lack", lambda _, tasks: "2 wait" if lacking and tasks == 3 else None)
+    running = job("c", WORDS, 2)
+    wait_until(lambda: running.status.snapshot()["waits_for"] == told)
+    assert running.status.state is JobStatus.RUNNING
+    lacking.clear()
+    wait_until(lambda: running.status.snapshot()["waits_for"] is None)
+    assert running.said.count(told) == 1

@@ -34,6 +34,7 @@ from pystate.runtime.execution.restored_job import RestoredJob
 from pystate.runtime.execution.slots.resource_manager import ResourceManager, ResourceWatch
 from pystate.runtime.execution.slots.slot_calls import CHECKPOINT_CALLS, answer_slot_call
 from pystate.runtime.execution.slots.slot_pool import SlotPool
+from pystate.runtime.execution.starvation_watch import StarvationWatch
 from pystate.runtime.plan.end_of_input import commits, writes_to_sinks
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.task import JobEnvironment
@@ -141,6 +142,8 @@ class ExecutionAttempt:
         self._allocation = resources.allocate(
             self._pool.description, engine.slot_engine, self._slot_count, self._slots_ended
         )
+        # with one more task than slots none stands still
+        self._starvation = StarvationWatch(lambda: resources.lack(self._slot_count + 1), job.waits)
         self._end: AttemptEnd | None = None
         self._lost_slot: tuple[int, str, str] | None = None
         self._ended = threading.Condition()
@@ -335,6 +338,7 @@ class ExecutionAttempt:
                 self.slot_lost(silent, SILENT)
             else:
                 self._engine.look()
+                self._starvation.look()
 
     def _slots_ended(self, reason: str | None) -> None:
         if self._end is None:

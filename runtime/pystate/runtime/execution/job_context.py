@@ -39,7 +39,8 @@ class JobContext:
     say: Callable[[str], None]
     kv_states: KvStateLocations = field(default_factory=KvStateLocations)
 
-    def waits(self, sentence: str) -> None:
-        """Report what the job waits for, to the user and in its status."""
-        self.say(sentence)
+    def waits(self, sentence: str | None) -> None:
+        """Report what the job waits for, to the user and in its status; None if it waits no more."""
+        if sentence is not None:
+            self.say(sentence)
         self.status.waits(sentence)

@@ -137,8 +137,8 @@ class JobStatusStore:
         with self._lock:
             self._keep(replace(self._content, application_id=application_id))
 
-    def waits(self, sentence: str) -> None:
-        """Record what keeps the job from running, until it moves on."""
+    def waits(self, sentence: str | None) -> None:
+        """Record what keeps the job from running, until it moves on; None if nothing does."""
         with self._lock:
             if not self.state.is_terminal:
                 self._keep(replace(self._content, waits_for=sentence))
