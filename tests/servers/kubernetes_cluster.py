@@ -19,6 +19,7 @@ import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -84,7 +85,8 @@ class ApiServer:
         request = urllib.request.Request(url, method=method, data=data, headers=headers)  # noqa: S310 - http
         try:
             with self._opener.open(request, timeout=LONGEST_S) as answer:
-                return json.load(answer)
+                text = answer.read()
+                return json.loads(text) if text else None
         except HTTPError as error:
             with error:
                 if error.code in (404, 409):  # gone meanwhile
@@ -188,8 +190,10 @@ class KubernetesCluster:
         self.api.call("POST", self._path(NAMESPACE), pod)
 
     def delete_pod(self, name: str) -> None:
-        """Delete a pod, as `kubectl delete pod` does."""
-        self.api.call("DELETE", self._path(NAMESPACE, name))
+        """Delete a pod, as `kubectl delete pod` does: it is there until the kubelet has ended its process."""
+        now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        marked = {"deletionTimestamp": now, "finalizers": ["kubelet.tests/process"]}
+        self.api.call("PATCH", self._path(NAMESPACE, name), {"metadata": marked})
 
     def kill_pod(self, name: str) -> None:
         """Kill the process of a pod, as the kernel does where memory is short."""
@@ -232,6 +236,14 @@ class KubernetesCluster:
         uids = {one["metadata"]["uid"] for one in pods.values()}
         used = sum(_cores(pod) for name, pod in pods.items() if _phase(pod) == "Running")
         for name, pod in pods.items():
+            if "deletionTimestamp" in pod["metadata"]:
+                ended = name not in self._processes or self._processes[name].poll() is not None
+                if ended and _phase(pod) == "Running":
+                    self._note_end(name, pod)
+                elif ended:
+                    path = self._path(pod["metadata"]["namespace"], name)
+                    self.api.call("PATCH", path, {"metadata": {"finalizers": None}})
+                continue
             if any(one["kind"] == "Pod" and one["uid"] not in uids for one in pod["metadata"].get("ownerReferences", [])):
                 self.api.call("DELETE", self._path(pod["metadata"]["namespace"], name))
                 continue
@@ -247,9 +259,13 @@ class KubernetesCluster:
             elif _phase(pod) == "Running" and self._processes[name].poll() is not None:
                 self._note_end(name, pod)
         for name, process in self._processes.items():
-            if name not in pods and process.poll() is None:
-                began = self._deleted.setdefault(name, time.monotonic())
-                process.send_signal(signal.SIGTERM if time.monotonic() - began < _GRACE_S else signal.SIGKILL)
+            ends = name not in pods or "deletionTimestamp" in pods[name]["metadata"]
+            if ends and process.poll() is None:
+                if name not in self._deleted:
+                    self._deleted[name] = time.monotonic()
+                    process.send_signal(signal.SIGTERM)
+                elif time.monotonic() - self._deleted[name] >= _GRACE_S:
+                    process.send_signal(signal.SIGKILL)
 
     def _set(self, pod: dict[str, Any], phase: str, **more: Any) -> None:
         name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
