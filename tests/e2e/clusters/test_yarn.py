@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import shutil
 from pathlib import Path
 
@@ -11,32 +10,14 @@ import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import FileSystemSettings, put_in_force
-from pystate.common.files.home import read_json
-from tests.e2e.clusters.spark_cluster import LOOPBACK, bare_python, library_of_tests
-from tests.e2e.clusters.test_run_on_a_cluster import Operator
+from tests.e2e.clusters.counting_job import CountingJob
+from tests.e2e.clusters.spark_cluster import bare_python
 from tests.faults.processes import command_of, is_slot, kill, needs_proc
-from tests.faults.workload import Watched, check_tallies
 from tests.servers import yarn_cluster
 from tests.servers.yarn_cluster import YarnCluster, running_yarn_cluster
 from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(1200)]
-
-PROGRAM = """
-import sys
-from pystate.common import Types
-from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.connectors.file_system import FileSource
-from tests.faults.workload import COUNTED, Keeping, Tally
-
-env = StreamExecutionEnvironment.get_execution_environment()
-source = FileSource(sys.argv[1], monitor_interval_ms=500, max_files_per_epoch=3)
-words = env.from_source(source, None, "words").uid("words").key_by(lambda word: word, key_type=Types.STRING())
-counted = words.process(Tally(), COUNTED).uid("count")
-counted.add_sink(Keeping()).uid("kept")
-counted.print()
-env.execute("count")
-"""
 
 
 @pytest.fixture
@@ -62,29 +43,7 @@ def start_cluster(tmp_path, monkeypatch):
         context.__exit__(None, None, None)
 
 
-def options_on(cluster: YarnCluster, engine: str) -> dict[str, str]:
-    """Return the options of a job on a cluster, but for its parallelism."""
-    place = f"hdfs://{cluster.hdfs.address}"
-    return {
-        "pystate.spark.master": "yarn",
-        "pystate.slot.startup-timeout": "180 s",
-        "spark.yarn.jars": f"local:{yarn_cluster.SPARK_JARS}/*",
-        "spark.yarn.am.memory": "512m",
-        "spark.executor.instances": "2",
-        "spark.executor.cores": "5",
-        "spark.executor.memory": "512m",
-        "spark.executor.memoryOverhead": "1g",
-        "execution.engine": engine,
-        "execution.checkpointing.interval": "1 s",
-        "execution.checkpointing.dir": f"{place}/checkpoints",
-        "execution.checkpointing.savepoint-dir": f"{place}/savepoints",
-        "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": "100",
-        "restart-strategy.fixed-delay.delay": "500 ms",
-    }
-
-
-class Job:
+class Job(CountingJob):
     """A job that counts the words in a folder, on YARN.
 
     Args:
@@ -98,60 +57,21 @@ class Job:
         self, root: Path, cluster: YarnCluster, engine: str = "micro-batch", python: tuple[object, ...] = ()
     ) -> None:
         self.cluster = cluster
-        self.watched = Watched(root)
-        self.pystate = Operator(root, LOOPBACK)
-        self.program = root / "program" / "job.py"
-        self.program.parent.mkdir()
-        self.program.write_text(PROGRAM)
-        options = options_on(cluster, engine)
-        settings = [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
-        self._run = ("run", "-d", "-t", "spark", "-pyfs", library_of_tests(root / "library"), *python, *settings)
-        self.job_id = ""
-
-    def submit(self, parallelism: int, savepoint: str | None = None) -> None:
-        """Submit it, and don't wait."""
-        start = () if savepoint is None else ("-s", savepoint)
-        words = (*self._run, "-p", parallelism, *start, "--timeout", "1", self.program, f"file://{self.watched.folder}")
-        told = self.pystate.python("-m", "pystate_cli", *words).stderr
-        submitted = re.search("has been submitted with JobID (.*)", told)
-        assert submitted is not None, told
-        self.job_id = submitted[1]
-
-    def start(self, parallelism: int, savepoint: str | None = None) -> None:
-        """Start it, and wait until it has counted."""
-        self.submit(parallelism, savepoint)
-        wait_until(lambda: self.goes_on(-1))
-        self.feed()
-
-    def feed(self) -> None:
-        """Give it some words, and wait until all there are have been counted."""
-        self.watched.add(3)
-        word, count = self.watched.words.most_common(1)[0]
-        self.pystate.wait_for(self.job_id, f"({word},{count})")
-
-    def goes_on(self, attempt: int) -> bool:
-        """Return whether it runs in a later attempt."""
-        status = self.pystate.status(self.job_id)
-        return status["state"] == "RUNNING" and status["attempt"] > attempt
-
-    @property
-    def attempt(self) -> int:
-        """The attempt that runs."""
-        return int(self.pystate.status(self.job_id)["attempt"])
-
-    @property
-    def application_id(self) -> str:
-        """YARN's id of its application."""
-        return str((read_json(self.pystate.home.job(self.job_id).status) or {})["application_id"])
+        options = {
+            "pystate.spark.master": "yarn",
+            "spark.yarn.jars": f"local:{yarn_cluster.SPARK_JARS}/*",
+            "spark.yarn.am.memory": "512m",
+            "spark.executor.memoryOverhead": "1g",
+            "execution.engine": engine,
+        }
+        super().__init__(root, options, f"hdfs://{cluster.hdfs.address}", python, "file://")
 
     def slots(self) -> list[int]:
         """Return the processes of its slots."""
         return [pid for pid in self.cluster.containers() if "pyspark.daemon" in command_of(pid) and is_slot(pid)]
 
     def end(self) -> str:
-        """Cancel it with a savepoint, whose counts must be right; return where that is."""
-        path = self.pystate("cancel", "-s", f"hdfs://{self.cluster.hdfs.address}/savepoints", self.job_id)
-        check_tallies(path, self.watched.words)
+        path = super().end()
         left = self.cluster.hdfs.names_in("/") - {"checkpoints", "savepoints", "user"}
         assert not left, "Spark's own files of the driver are on its machine"
         return path
@@ -248,9 +168,6 @@ def test_a_campaign_of_kills_loses_and_doubles_nothing(start_cluster, start_job,
 def test_what_a_job_waits_for_is_said_in_words_of_yarn(start_cluster, start_job):
     job = start_job(start_cluster(memory_mb=2048))
 
-    def waits_for() -> str:
-        return str(job.pystate.status(job.job_id).get("waits_for") or "")
-
     job.submit(2)
-    told = wait_until(lambda: waits_for() if "asked: " in waits_for() and "RUNNING" in waits_for() else "")
+    told = wait_until(lambda: job.waits_for if "asked: " in job.waits_for and "RUNNING" in job.waits_for else "")
     assert "queue root.default, RUNNING; 0 of " in told
