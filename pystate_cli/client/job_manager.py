@@ -188,8 +188,6 @@ def become_job_manager(home: PystateHome, rest_address: str, rest_port: int, con
         configuration: Its options.
     """
     command = [*JOB_MANAGER_COMMAND, "--home", str(home.root), "--address", rest_address, "--port", str(rest_port)]
-    sys.stdout.flush()
-    sys.stderr.flush()
     os.execv(command[0], [*command, *_properties(configuration)])  # noqa: S606 - ourselves
 
 

@@ -22,6 +22,7 @@ from pystate.runtime.spark.applications.kubernetes import kubernetes_settings
 from pystate_cli.doctor.kubernetes import IN_PODS, NEEDED
 from tests.servers import kubernetes_cluster
 from tests.servers.kubernetes_cluster import ApiServer
+from tests.waiting import LONGEST_S
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "pystate"
@@ -34,7 +35,7 @@ needs_helm = pytest.mark.skipif(
 
 
 def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(HELM), *words], capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([str(HELM), *words], capture_output=True, text=True, timeout=LONGEST_S, check=False)
 
 
 def rendered(*values: str) -> list[dict[str, Any]]:

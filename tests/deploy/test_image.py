@@ -147,6 +147,6 @@ def test_the_image_is_built_and_serves(tmp_path):
             ["java", "-version"],
             ["sh", "-c", "test -f /opt/spark/jars/spark-core_2.13-*.jar"],
         ):
-            subprocess.run([*run, *check], check=True, timeout=120)
+            subprocess.run([*run, *check], check=True, timeout=LONGEST_S)
     finally:
         subprocess.run(["buildah", "rm", container], check=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -47,6 +46,7 @@ ELSEWHERE = {
     "getting-started.md": "tests/documents/test_getting_started_page.py",
     "getting-started.zh.md": "tests/documents/test_getting_started_page.py",
     "session.md": "tests/e2e/programs/test_session_page.py",
+    "spark-submit.md": "tests/e2e/clusters/test_spark_submit.py",
     "state-processor.md": "tests/documents/test_state_processor_page.py",
     "testing.md": "tests/documents/test_testing_page.py",
     "tutorial.md": "tests/documents/test_tutorial.py",
@@ -163,8 +163,6 @@ def given(page: str) -> dict[str, Any]:
 def test_the_python_of_a_page_runs(page: Path, planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "examples"))
     monkeypatch.setattr("sys.argv", ["job.py", "/data/in"])
-    monkeypatch.setitem(sys.modules, "words", ModuleType("words"))  # which the page on spark-submit has beside its program
-    sys.modules["words"].pair_of = lambda word: (word, 1)  # type: ignore[attr-defined]
     monkeypatch.setattr("pystate.queryable.QueryableStateClient", mock.create_autospec(QueryableStateClient))
     names = {**known_names(), **given(page.name), "__name__": "example"}
     for block in snippets(page):

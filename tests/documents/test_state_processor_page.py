@@ -21,12 +21,13 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 
 def test_the_reader_of_windows_fits_its_calls():
     reader = mock.create_autospec(WindowSavepointReader, instance=True)
-    savepoint = mock.create_autospec(SavepointReader, instance=True, **{"window.return_value": reader})
+    savepoint = mock.create_autospec(SavepointReader, instance=True)
+    savepoint.window.return_value = reader
     names = {
         "Types": Types,
         "TumblingEventTimeWindows": TumblingEventTimeWindows,
         "Time": Time,
-        "CountAll": AggregateFunction,
+        "CountAll": mock.MagicMock(AggregateFunction),
     }
     names |= {"WindowReaderFunction": WindowReaderFunction, "savepoint": savepoint}
     exec(compile(EXAMPLES[1], "docs/state-processor.md", "exec"), names)  # noqa: S102 - it is ours

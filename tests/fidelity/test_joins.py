@@ -24,7 +24,7 @@ WINDOWS = {
     "sliding": SlidingEventTimeWindows.of(Time.seconds(2), Time.seconds(1)),
     "session": EventTimeSessionWindows.with_gap(Time.milliseconds(600)),
 }
-BOUNDS = {"around": (-1000, 1000, False), "behind": (0, 1500, False), "exclusive": (-400, 1000, True)}
+BOUNDS = {"around": (-1000, 1000, False), "after": (0, 1500, False), "exclusive": (-400, 1000, True)}
 
 
 class SecondField(TimestampAssigner):
