@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -18,11 +19,13 @@ from pystate.common.errors import JobTerminatedError, PystateError, UsageError
 from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.job_manager_proofs import control_secret, hello_header, is_hello, proof_of
+from pystate.common.processes.processes import started_at, this_machine
 from pystate.ops.jobmanager.registrations import Registrations
 from pystate.runtime.driver import job_manager_client
 from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerUnreachableError
 from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
 from pystate.runtime.job_folder.registration import Registration, RegistrationRefusedError, SecretRefusedError, file_to_text
+from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from tests.ops.jobmanager.harness import PYTHON_PATH, ManagerThread
 from tests.ops.jobmanager.made_registrations import JOB, TOKEN, proven, registration, status_file
 from tests.ops.jobmanager.rest.in_process import InProcess
@@ -319,6 +322,17 @@ def test_a_program_of_another_machine_is_lost_by_its_silence_and_is_back_with_a_
     assert _told(served, whole=False, files={})["wanted"] is True
     assert not _told(served)["wanted"]
     assert served.dispatcher.job(JOB).state() is JobStatus.RUNNING
+
+
+def test_a_program_of_this_machine_is_known_by_its_process_however_long_it_is_silent(served: InProcess) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        host, machine = socket.gethostname(), this_machine()
+        _told(served, program=EmbeddedProgramFile(process.pid, host, machine, started_at(process.pid), "/there/job.py", JOB))
+        (job,) = served.dispatcher.jobs()
+        job._clock = lambda: time.time_ns() // 1_000_000 + 3_600_000
+        assert served.dispatcher.job(JOB).state() is JobStatus.RUNNING
+    assert served.dispatcher.job(JOB).state() is JobStatus.FAILED
+    assert "ended before the job" in str(served.dispatcher.job(JOB).status()["failure"])
 
 
 def test_another_start_of_the_program_is_refused_while_the_first_is_heard_of_and_after_its_end(served: InProcess) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import PystateHome
 from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
@@ -38,4 +39,22 @@ def test_a_job_whose_job_manager_does_not_answer_leaves_nothing(tmp_path: Path, 
             env.execute("counts")
     finally:
         register_executor(None)
+    assert not list(home.jobs.glob("*/*"))
+
+
+@pytest.mark.parametrize("given", [None, "cd" * 16], ids=["none before", "another before"])
+def test_an_id_that_the_program_sets_is_refused_since_it_would_be_a_new_job_at_each_start(
+    tmp_path: Path, given: str | None
+) -> None:
+    home = PystateHome(tmp_path / "home")
+    register_executor(EmbeddedExecutor(home, Configuration({} if given is None else {"pystate.job-id": given})))
+    try:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.configure(Configuration({"pystate.job-id": "ab" * 16}))
+        env.from_collection([1]).print()
+        with pytest.raises(ConfigurationError, match="must be known before it starts") as raised:
+            env.execute("counts")
+    finally:
+        register_executor(None)
+    assert f"spark.pystate.job-id={'ab' * 16}" in str(raised.value.hint)
     assert not list(home.jobs.glob("*/*"))

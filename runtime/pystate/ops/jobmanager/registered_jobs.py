@@ -153,9 +153,11 @@ class RegisteredJob(EmbeddedJob):
     def _lost(self) -> str | None:
         """Return how the program was lost; None if it wasn't."""
         where = f"process {self.program.pid} on {self.program.host}"
-        if self.program.runs() is False:
+        runs = self.program.runs()
+        if runs is False:
             return f"The program that ran the job ({where}) ended before the job."
-        if self.silent_ms > self._timeout_ms:
+        # one on this machine is known by its process: while either of the two is stopped, nothing is heard of it
+        if runs is None and self.silent_ms > self._timeout_ms:
             return f"The program that runs the job ({where}) has given no sign of life for {self.silent_ms / 1000:.0f} s."
         return None
 

@@ -17,7 +17,7 @@ from pystate.common.configuration.file_system_settings import current_settings, 
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
-from pystate.common.errors import ExternalSystemError, PystateError
+from pystate.common.errors import ConfigurationError, ExternalSystemError, PystateError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, parse_job_id, write_file_atomically
 from pystate.common.files.private_home import close_to_others
@@ -257,6 +257,7 @@ class EmbeddedExecutor(LocalExecutor):
     ) -> ProgramJob:
         """Return a job that is ready to run; the next one has another id."""
         configuration = with_own_restarts_only(configuration)
+        self._check_id(configuration)
         with self._preparing:
             self._record = None
             self._registered = self._registration(configuration)
@@ -274,6 +275,15 @@ class EmbeddedExecutor(LocalExecutor):
             assert self._record is not None  # noqa: S101 - made with its status
             job.when_ended(self._record.ended)
             return job
+
+    def _check_id(self, configuration: Configuration) -> None:
+        """Refuse an id that the program sets: the session and its log belong to a job from the program's start on."""
+        own = configuration.get(PystateOptions.JOB_ID)
+        if own is not None and parse_job_id(own) != self._fixed_id:
+            key = PystateOptions.JOB_ID.key
+            message = f"The program sets {key} = {own}, which must be known before it starts."
+            hint = f"set it in flink-conf.toml, or with spark-submit --conf spark.{key}={own}"
+            raise ConfigurationError(message, where=key, hint=hint)
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> JobExecutionResult:
         """Run the job to its end, after the background jobs that still run; an interrupt cancels it."""
