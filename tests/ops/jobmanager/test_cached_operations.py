@@ -4,6 +4,7 @@ from unittest.mock import Mock
 
 import pytest
 
+from pystate.common.errors import JobTerminatedError
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.ops.jobmanager.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
@@ -33,3 +34,14 @@ def test_what_is_asked_of_a_driver_that_has_died_says_that_the_job_goes_on(tmp_p
         handler.trigger("stop", None)
     assert (GOES_ON in refused.value.message) is told
     assert (refused.value.hint is not None) is told
+
+
+def test_a_job_that_has_ended_while_it_was_asked_does_not_go_on(tmp_path):
+    unreachable = DriverUnreachableError("The job's driver (process 7) can't be reached.", where="Connection refused")
+    gateway = Mock(is_closed=False, has_lost=Mock(return_value=True), call=Mock(side_effect=unreachable))
+    seen = [JobStatusFile(JobStatus.RUNNING), JobStatusFile(JobStatus.FINISHED)]
+    handler = CachedOperationsHandler(
+        Mock(current=Mock(job_id="ab" * 16, pid=7)), JobDirectory(tmp_path), gateway, Mock(current=Mock(side_effect=seen))
+    )
+    with pytest.raises(JobTerminatedError, match=r"The job ended \(FINISHED\) before its savepoint was complete\."):
+        handler.trigger("trigger_savepoint", None)

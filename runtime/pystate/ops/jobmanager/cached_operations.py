@@ -104,6 +104,10 @@ class CachedOperationsHandler:
         except DriverUnreachableError as error:
             if self._gateway.is_closed or not self._gateway.has_lost(record.pid):
                 raise
+            ended = self._status.current().state
+            if ended.is_terminal:  # and nobody has noticed that the driver is gone
+                message = f"The job ended ({ended.value}) before its {triggered.kind.value} was complete."
+                raise JobTerminatedError(message, hint="pystate list -a") from error
             message = f"The job's driver died, and {GOES_ON}. Nothing was done of what was asked for."
             hint = f"once it is RUNNING (pystate watch {record.job_id}), the same again"
             raise DriverUnreachableError(message, where=error.where, hint=hint) from error
