@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import ConfigurationError
 from pystate.connectors.finding import Finding, fail, ok, warn
 from pystate_cli.doctor.cluster import check_address, check_checkpoints, check_executors
+from pystate_cli.doctor.spark_program import SECONDS, NoAnswerError, answer_of
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
 
 IN_PODS = "k8s://https://kubernetes.default.svc"
 """The API server, as pods know it."""
-_SECONDS = 180
 NEEDED = {
     "pods": ("create", "delete", "deletecollection", "get", "list", "watch"),
     "configmaps": ("create", "delete", "list"),
@@ -128,19 +126,9 @@ def _check_answers(url: str, namespace: str, told: Mapping[str, Any]) -> Iterato
 
 def _ask(asked: Mapping[str, Any]) -> dict[str, Any]:
     try:
-        done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-c", _ASK],
-            input=json.dumps(asked),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return {"error": f"no answer within {_SECONDS} s"}
-    if done.returncode or not done.stdout:
-        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["it says nothing"]
-        return {"error": f"Spark doesn't start: {last[0].strip()}"}
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        found: dict[str, Any] = answer_of(_ASK, json.dumps(asked))
+    except NoAnswerError as error:
+        if error.reason is None:
+            return {"error": f"no answer within {SECONDS} s"}
+        return {"error": f"Spark doesn't start: {error.reason}"}
     return found

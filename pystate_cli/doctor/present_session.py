@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pystate.connectors.finding import Finding, fail, ok, warn
+from pystate_cli.doctor.spark_program import SECONDS, NoAnswerError, answer_of
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
 
-_SECONDS = 180
 # what spark-defaults.conf, SPARK_CONF_DIR and PYSPARK_SUBMIT_ARGS say; no application is started
 _SETTINGS = """
 import json, os
@@ -50,19 +47,9 @@ def check_session(configuration: Configuration) -> Iterator[Finding]:
 
 def _settings() -> dict[str, str] | Finding:
     try:
-        done = subprocess.run(  # noqa: S603 - our own program
-            [sys.executable, "-c", _SETTINGS],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return fail(_NAME, f"PySpark did not tell its settings within {_SECONDS} s", "pystate doctor --spark -v")
-    if done.returncode:
-        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["it says nothing"]
-        return fail(_NAME, f"PySpark does not tell its settings: {last[0].strip()}", "look at Java and at SPARK_HOME")
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+        found: dict[str, str] = answer_of(_SETTINGS)
+    except NoAnswerError as error:
+        if error.reason is None:
+            return fail(_NAME, f"PySpark did not tell its settings within {SECONDS} s", "pystate doctor --spark -v")
+        return fail(_NAME, f"PySpark does not tell its settings: {error.reason}", "look at Java and at SPARK_HOME")
     return found

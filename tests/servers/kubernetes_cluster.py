@@ -7,7 +7,6 @@ node, owners that are gone.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -28,7 +27,7 @@ import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from pystate.common.processes.java import find_java
-from tests.faults.processes import command_of, is_gone, kill
+from tests.faults.processes import command_of, is_gone, kill, marked
 from tests.servers.places import SERVERS
 from tests.waiting import LONGEST_S, wait_until
 
@@ -205,13 +204,7 @@ class KubernetesCluster:
 
     def processes(self) -> list[int]:
         """Return the processes of all pods, with those that they have started."""
-        mark, found = f"{_MARK}={self.root}".encode(), []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                with contextlib.suppress(OSError):  # it has ended, or is somebody else's
-                    if mark in (folder / "environ").read_bytes().split(b"\0"):
-                        found.append(int(folder.name))
-        return found
+        return marked(_MARK, self.root)
 
     def executors(self) -> list[int]:
         """Return the JVMs of Spark's executors."""

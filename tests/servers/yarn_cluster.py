@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 import pyspark
 
 from pystate.common.processes.java import find_java
-from tests.faults.processes import command_of, is_gone, kill
+from tests.faults.processes import command_of, is_gone, kill, marked
 from tests.servers import hdfs_cluster
 from tests.servers.hdfs_cluster import HdfsCluster, running_hdfs_cluster
 from tests.servers.nginx import free_port
@@ -172,13 +172,7 @@ class YarnCluster:
         return not left
 
     def _marked(self) -> list[int]:
-        mark, found = f"{_MARK}={self.root}".encode(), []
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdigit():
-                with contextlib.suppress(OSError):  # it has ended, or is somebody else's
-                    if mark in (folder / "environ").read_bytes().split(b"\0"):
-                        found.append(int(folder.name))
-        return found
+        return marked(_MARK, self.root)
 
     def _cares(self) -> bool:
         for process in (self.resource_manager, *self.node_managers):
