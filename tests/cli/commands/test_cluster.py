@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from tests.faults.processes import needs_proc
 from tests.ops.jobmanager.harness import ManagerProcess, eventually
 from tests.ops.jobmanager.high_availability.conftest import standby_options, wait_until_leads
 from tests.waiting import LONGEST_S
@@ -78,15 +82,39 @@ def test_start_status_and_stop(home, pystate):
     assert "or pystate cluster start" in gone.err
 
 
-def test_in_the_foreground_the_command_is_the_job_manager_and_gets_its_signals(home):
+def in_the_foreground(home):
     command = [sys.executable, "-m", "pystate_cli", "cluster", "start", "--foreground", "-D", "rest.port=0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as started:
-        eventually(lambda: (read_json(home.jobmanager) or {}).get("pid") == started.pid)
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYSTATE_HOME": str(home.root)})
+
+
+def test_in_the_foreground_the_command_is_the_job_manager_and_gets_its_signals(home):
+    with in_the_foreground(home) as started:
+        assert any(f"serves {home.root} on 127.0.0.1" in line for line in started.stderr)
+        assert read_json(home.jobmanager)["pid"] == started.pid
         started.send_signal(signal.SIGTERM)
         assert started.wait(LONGEST_S) == 0
-        assert started.stderr is not None
-        assert f"serves {home.root} on 127.0.0.1" in started.stderr.read()
     assert read_json(home.jobmanager) is None
+
+
+@needs_proc
+def test_a_job_manager_that_is_ended_while_it_starts_ends_at_once_and_leaves_nothing(home):
+    home.root.mkdir(parents=True, exist_ok=True)
+    with home.jobmanager_lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as one that starts has it: waited for
+        with in_the_foreground(home) as started:
+            eventually(lambda: handles(started.pid, signal.SIGTERM))
+            started.send_signal(signal.SIGTERM)
+            assert started.wait(LONGEST_S) == 0
+            assert "Traceback" not in started.stderr.read()
+    assert read_json(home.jobmanager) is None
+
+
+def handles(pid, number):
+    """Return whether a process handles a signal itself."""
+    with contextlib.suppress(OSError):
+        caught = re.search(r"SigCgt:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+        return bool(int(caught[1], 16) >> (number - 1) & 1)
+    return False
 
 
 def test_start_says_when_everybody_may_name_places(home, pystate):

@@ -7,6 +7,7 @@ and those in FAKE_DRIVER_ARGUMENTS. What few of them need is imported where it i
 --fail-init         FAILED instead of RUNNING
 --finish S          FINISHED S seconds after RUNNING began
 --finish-above N    FINISHED as soon as it RUNS at a parallelism above N
+--finish-meanwhile  FINISHED as soon as a savepoint is asked for, which never completes
 --fail S            FAILED S seconds after RUNNING began
 --die S CODE        the process ends with CODE (negative: a signal) S seconds after RUNNING began
 --fail-user S       FAILED by the user's own code S seconds after RUNNING began
@@ -327,6 +328,9 @@ class FakeDriver:
         self.operations[trigger_id] = op
         drained = ", drained" if request.get("drain") else ""
         print(f"triggered {op}{drained}", file=sys.stderr, flush=True)
+        if "--finish-meanwhile" in self.arguments:
+            self.end.set()
+            return {}
         threading.Thread(target=self.complete, args=(op, request, target), daemon=True).start()
         return {}
 

@@ -65,6 +65,7 @@ def test_what_a_job_prints_never_takes_more_than_the_bound(tmp_path, attached):
     most = 0
     while (driver._process.poll() is None) or is_written(out) or is_written(directory.log):
         most = max(most, logs_on_disk(directory.path))
+    most = max(most, logs_on_disk(directory.path))  # a busy machine may have looked at changing files only
 
     assert driver.wait() == 1, "the program has no job"
     assert BOUND // 2 < most <= BOUND

@@ -127,13 +127,49 @@ def test_a_job_whose_driver_was_never_started_has_failed(manager_process):
     job = manager.submit("--finish", "0")
     manager.wait_for(job, "FINISHED")
     manager.kill()
+    eventually(lambda: job not in DriverLauncher(manager.home).find_running())
     directory = manager.home.job(job)
     directory.status.unlink()
-    JobRecord.read(directory).with_changes(phase=RecordPhase.SUBMITTED).write(directory)
+    JobRecord.read(directory).with_changes(phase=RecordPhase.SUBMITTED, exit_code=None, verdict=None).write(directory)
 
     manager.start()
 
     assert manager.state(job) == "FAILED"
+
+
+def test_a_job_that_has_ended_keeps_its_end_when_its_status_file_is_lost_or_damaged(manager_process):
+    manager = manager_process
+    deleted, damaged, failed, of_an_older_version = (
+        manager.submit(*words) for words in (("--finish", "0"), ("--finish", "0"), ("--fail-init",), ("--finish", "0"))
+    )
+    for job in (deleted, damaged, of_an_older_version):
+        manager.wait_for(job, "FINISHED")
+    manager.wait_for(failed, "FAILED")
+
+    def has_ended(job: str) -> bool:
+        record = JobRecord.read(manager.home.job(job))
+        return record is not None and record.phase is RecordPhase.ENDED
+
+    eventually(lambda: all(map(has_ended, (deleted, damaged, failed, of_an_older_version))))
+    for job in (deleted, failed, of_an_older_version):
+        manager.home.job(job).status.unlink()
+    manager.home.job(damaged).status.write_text('{"state": "RUN')
+
+    def cause(job: str) -> str:
+        result = manager.request("GET", f"/jobs/{job}/execution-result")[1]["job-execution-result"]
+        return str(result["failure-cause"]["pystate"]["message"])
+
+    assert (manager.state(deleted), manager.state(damaged), manager.state(failed)) == ("FINISHED", "FINISHED", "FAILED")
+    assert cause(failed) == "The savepoint does not fit."
+
+    manager.kill()
+    directory = manager.home.job(of_an_older_version)
+    JobRecord.read(directory).with_changes(verdict=None).write(directory)
+    manager.start()
+
+    assert (manager.state(deleted), manager.state(damaged), manager.state(failed)) == ("FINISHED", "FINISHED", "FAILED")
+    assert manager.state(of_an_older_version) == "FAILED"
+    assert cause(of_an_older_version) == "The job has ended, and the file that says how is missing or damaged."
 
 
 def test_a_damaged_record_leaves_the_other_jobs_alone(manager_process):

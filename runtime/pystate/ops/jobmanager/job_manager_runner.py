@@ -321,10 +321,13 @@ class JobManagerRunner:
         remove_job_copies(self._job_id, self._directory)
 
     def _verdict(self, message: str) -> dict[str, Any]:
-        """Return the change that sets the record's verdict; none if there is one, or the driver left its final status."""
+        """Return the change that sets the record's verdict; none if there is one."""
         record, status = self._record.current, self._status.of_driver()
-        if record.verdict is not None or (status is not None and status.state.is_terminal):
+        if record.verdict is not None:
             return {}
+        if status is not None and status.state.is_terminal:  # kept here, too: its file may be lost or damaged later
+            failure = status.failure if status.state is JobStatus.FAILED else None
+            return {"verdict": JobVerdict(status.state, failure, status.end_time)}
         return {"verdict": self._failures.without_last_word(status, message, cancelled=record.cancel_requested)}
 
     def delete_secrets(self) -> None:

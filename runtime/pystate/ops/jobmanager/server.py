@@ -88,13 +88,17 @@ def serve(
         AlreadyRunningError: Another job manager serves the home.
         PystateError: The address or the storage for high availability can't be used.
     """
+    running: list[JobManagerRun] = []
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        if not running:
+            raise SystemExit(0)  # it still starts: what it has written so far is removed on the way out
+        running[0].server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
     with job_manager(home, address, port, launcher, configuration) as run:
-
-        def end(_number: int, _frame: FrameType | None) -> None:
-            run.server.should_exit = True
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, end)
+        running.append(run)
         # the end of this process waits for no daemon, and the server's threads are daemons as theirs is: some may wait for a
         # driver that hangs, while the next job manager takes care of its job
         serving = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]}, name="rest", daemon=True)

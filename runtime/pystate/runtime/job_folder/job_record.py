@@ -31,7 +31,7 @@ class RecordPhase(str, Enum):
 
 @dataclass(frozen=True)
 class JobVerdict(PlainData):
-    """The end of a job whose driver didn't record it.
+    """The end of a job: its driver's last word, or the job manager's where there is none.
 
     Attributes:
         state: The last state.
@@ -59,7 +59,7 @@ class JobRecord(FileContent):
         pid: The driver's process id, for display.
         cancel_requested: Whether a cancel was requested, so that the request outlives this process.
         exit_code: The driver's exit code, negative for a signal; None while it runs, or if unknown.
-        verdict: How the job ended, if the driver didn't record it.
+        verdict: How the job ended; None while it goes on, and in records of earlier versions where its driver said so.
         machine: Where the driver was started, see `this_machine`; None in records of older versions.
     """
 

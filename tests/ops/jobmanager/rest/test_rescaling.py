@@ -108,7 +108,7 @@ def rescaling_of(manager: ManagerThread, job: str) -> dict[str, Any]:
 def test_a_job_that_finishes_meanwhile_is_not_started_again_and_nothing_is_kept(
     manager: ManagerThread, tmp_path: Path
 ) -> None:
-    job = submit(manager, tmp_path, "--finish", "0.5", "--savepoint", "1000")
+    job = submit(manager, tmp_path, "--finish-meanwhile")
     found = ended(manager, job, manager.request("PATCH", f"/jobs/{job}/rescaling?parallelism=3"))
     assert "ended (FINISHED) before" in found["operation"]["failure-cause"]["pystate"]["message"]
     assert jobs_from(manager, tmp_path) == {}

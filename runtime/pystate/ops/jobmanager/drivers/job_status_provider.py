@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 
+from pystate.common.errors import DriverLostError
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.ops.jobmanager.drivers.driver_heartbeat import Silence
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
 from pystate.runtime.job_folder.content import DamagedFileError
+from pystate.runtime.job_folder.failure_history import JobFailure
+from pystate.runtime.job_folder.job_record import JobVerdict, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 
 logger = logging.getLogger(__name__)
@@ -48,6 +51,8 @@ class JobStatusProvider:
         if status.state.is_terminal:
             return status
         verdict = record.verdict
+        if verdict is None and record.phase is RecordPhase.ENDED:
+            verdict = self._unknown_end()
         if verdict is not None:
             if verdict.failure is not None and not status.has_failed:
                 status = status.with_failure(verdict.failure, verdict.end_time)
@@ -55,3 +60,9 @@ class JobStatusProvider:
         if record.cancel_requested and status.state in _BEFORE_CANCELLING:
             return replace(status, state=JobStatus.CANCELLING)
         return status
+
+    def _unknown_end(self) -> JobVerdict:
+        """Return what is said of a job of an earlier version that ended, and whose last status is lost."""
+        message = "The job has ended, and the file that says how is missing or damaged."
+        error = DriverLostError(message, where=str(self._directory.status), hint=f"see {self._directory.log}")
+        return JobVerdict(JobStatus.FAILED, JobFailure.of(error, message), self._record.current.submitted_at)
