@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import PystateHome, read_json, write_json
 from pystate.common.files.job_files import ReplicatedFile
 from pystate.common.files.job_manager_entry import is_damaged, is_served, read_job_manager
@@ -21,7 +22,7 @@ from pystate.common.files.regular_files import (
     open_to_write,
     read_small_file,
 )
-from pystate.common.files.tokens import DamagedTokenError, read_home_token
+from pystate.common.files.tokens import DamagedTokenError, read_home_token, read_token
 from pystate.runtime.job_folder.content import DamagedFileError
 from pystate.runtime.job_folder.job_record import JobRecord
 from pystate.runtime.job_folder.small_files import DriverAddressFile
@@ -134,6 +135,17 @@ def test_an_odd_token_is_told_with_the_next_step(tmp_path: Path, odd: tuple[str,
     with pytest.raises(DamagedTokenError, match=words) as caught:
         read_home_token(token)
     assert str(token) in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("text", ["x" * 10_000, "x" * 20 + "\n" + "x" * 20])
+def test_what_is_no_token_is_told_before_it_is_sent(tmp_path: Path, text: str) -> None:
+    token = tmp_path / "token"
+    token.write_text(text)
+    token.chmod(0o600)
+    with pytest.raises(DamagedTokenError, match="it is not one line of at most 4096 characters"):
+        read_home_token(token)
+    with pytest.raises(ConfigurationError, match="must be one word of at least 16 characters, at most 4096"):
+        read_token(str(token), "pystate.rest.token-file")
 
 
 def test_no_command_hangs_over_pipes_in_a_home(tmp_path: Path) -> None:

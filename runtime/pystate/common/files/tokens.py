@@ -10,6 +10,8 @@ from pystate.common.errors import ConfigurationError, PystateError
 from pystate.common.files.regular_files import MAX_WORD_BYTES, read_small_file
 
 MIN_TOKEN_LENGTH = 16
+MAX_TOKEN_LENGTH = 4096
+"""More doesn't make it safer, and is no header of HTTP any more."""
 
 
 class DamagedTokenError(PystateError):
@@ -24,13 +26,17 @@ def read_home_token(path: Path) -> str | None:
         OSError: It can't be read.
     """
     try:
-        return read_small_file(path, MAX_WORD_BYTES).decode("utf-8").strip()
+        text = read_small_file(path, MAX_WORD_BYTES).decode("utf-8").strip()
+        if len(text) > MAX_TOKEN_LENGTH or not text.isprintable():
+            message = f"it is not one line of at most {MAX_TOKEN_LENGTH} characters"
+            raise ValueError(message)  # noqa: TRY301 - the same as what can't be decoded
     except FileNotFoundError:
         return None
     except ValueError as error:
         message = f"The token is damaged: {error}."
         hint = f"mv {path} {path}.damaged && pystate cluster start; end a job manager that runs still with kill"
         raise DamagedTokenError(message, where=str(path), hint=hint) from error
+    return text
 
 
 def read_token(path: str, where: str) -> str:
@@ -55,7 +61,9 @@ def read_token(path: str, where: str) -> str:
     if found.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         message = f"The token in {path} can be read by others."
         raise ConfigurationError(message, where=where, hint=f"chmod 600 {path}")
-    if len(text) < MIN_TOKEN_LENGTH or not text.isprintable() or " " in text:
-        message = f"The token in {path} must be one word of at least {MIN_TOKEN_LENGTH} characters."
+    if not MIN_TOKEN_LENGTH <= len(text) <= MAX_TOKEN_LENGTH or not text.isprintable() or " " in text:
+        message = (
+            f"The token in {path} must be one word of at least {MIN_TOKEN_LENGTH} characters, at most {MAX_TOKEN_LENGTH}."
+        )
         raise ConfigurationError(message, where=where, hint=f"(umask 077; openssl rand -hex 32 > {path})")
     return text
