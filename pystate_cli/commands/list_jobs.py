@@ -11,7 +11,7 @@ from pystate.runtime.rest.job_messages import JobDetails, MultipleJobsDetails
 from pystate.runtime.rest.operation_messages import RescalingInfo
 from pystate_cli.arguments.options import JobManagerOption, JsonOption, VerboseOption
 from pystate_cli.console.console import Console
-from pystate_cli.console.formats import format_flink_time
+from pystate_cli.console.formats import format_flink_time, printable
 from pystate_cli.console.watching import DEFAULT_INTERVAL, IntervalOption, WatchOption, refuse_watched_json, watch
 from pystate_cli.doctor.low_disks import low_disks
 from pystate_cli.session import Session
@@ -72,6 +72,8 @@ def list_jobs(
         if job.pystate.silent_since is not None:
             since = format_flink_time(job.pystate.silent_since)
             console.warning(f"the driver of job {job.jid} gives no sign of life since {since}; it is replaced if that lasts")
+        elif job.pystate.waits_for is not None:
+            console.warning(f"job {job.jid}: {printable(job.pystate.waits_for)}")
     for job in everyone:  # between two jobs of a rescale none runs that could be listed
         if job.pystate.rescaling is not None:
             tell_rescaling(console, job.jid, job.pystate.rescaling)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -264,13 +265,15 @@ def test_the_first_command_that_asks_for_jobs_that_programs_run_starts_a_job_man
     directory = home.job("ab" * 16)
     directory.path.mkdir(parents=True)
     begun = JobStatusFile.begun("counts", 1)
-    begun.moved_to(JobStatus.CREATED, 2).moved_to(JobStatus.RUNNING, 3).write_to(directory.status)
+    running = begun.moved_to(JobStatus.CREATED, 2).moved_to(JobStatus.RUNNING, 3)
+    replace(running, waits_for="The job stands still: 2 tasks wait.").write_to(directory.status)
     program = EmbeddedProgramFile.of_this_process("ab" * 16)
     program.write_to(directory.embedded)
     code, out, err = pystate("list")
     assert code == 0
     assert f"{'ab' * 16} : counts (RUNNING) : embedded in process {program.pid} on {program.host}" in out
     assert "A job manager is started" in err
+    assert f"warning: job {'ab' * 16}: The job stands still: 2 tasks wait." in err
     assert "is started" not in pystate("list").err
 
 
@@ -288,7 +291,8 @@ def test_an_address_may_have_the_path_of_a_proxy(text, parts):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":80", "host:x", "host:80/a?b", "host:80/#a", "me@host:80", "host:80/..", "host:80//a b"]
+    "text",
+    ["", ":80", "host:x", "host:80/a?b", "host:80/#a", "me@host:80", "host:80/..", "host:80//a b", "host:8\n0", "host:80\n"],
 )
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(UsageError, match="host:port/path"):

@@ -18,6 +18,8 @@ def parse_address(text: str) -> tuple[str, int, str]:
     from pystate.common.configuration.option_types import UrlPrefixType  # late: commands start without it
 
     try:
+        if not text.isprintable():
+            raise ValueError(text)  # urlsplit leaves line ends out
         parts = urlsplit(f"//{text}")
         host, port, path = parts.hostname, parts.port, UrlPrefixType().parse(parts.path)
     except ValueError:
@@ -26,3 +28,8 @@ def parse_address(text: str) -> tuple[str, int, str]:
         message = f"The address of the job manager must be host:port or host:port/path, not {text!r}."
         raise UsageError(message, hint=f"for example -m localhost:{DEFAULT_PORT}")
     return host, DEFAULT_PORT if port is None else port, path
+
+
+def has_port(text: str) -> bool:
+    """Whether an address that `parse_address` takes names its port."""
+    return urlsplit(f"//{text}").port is not None

@@ -70,6 +70,7 @@ class JobSummaryOurs(RestMessage):
         silent_since: Since when its driver gives no answer, ms since 1970; null where it does.
         embedded: The program that runs it itself; null for a job of the job manager's.
         rescaling: Its last rescale by the job manager; missing where there was none.
+        waits_for: What keeps it from running, or, of a running one, why it stands still; missing where nothing does.
     """
 
     restarts: int = 0
@@ -77,6 +78,7 @@ class JobSummaryOurs(RestMessage):
     silent_since: int | None = entry("silent-since", default=None)
     embedded: EmbeddedProgram | None = None
     rescaling: RescalingInfo | None = unless_none(default=None)
+    waits_for: str | None = unless_none("waits-for", default=None)
 
 
 class JobDetails(RestMessage):

@@ -129,6 +129,7 @@ def job_summary(
             if program is None
             else EmbeddedProgram(host=program.host, pid=program.pid, program=program.program),
             rescaling=rescaling,
+            waits_for=status.get("waits_for"),
         ),
     )
 
