@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import traceback
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from traceback import format_exception
@@ -36,6 +36,7 @@ from pystate.runtime.driver.program.resolved_execution_mode import in_execution_
 from pystate.runtime.driver.program_jobs import ProgramJob, ProgramJobs, Share
 from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
 from pystate.runtime.driver.resumed_job import check_not_left_elsewhere, resume
+from pystate.runtime.driver.uncaught_errors import tell_errors_in_words
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
 from pystate.runtime.job_folder.job_liveness import job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
@@ -229,6 +230,7 @@ class EmbeddedExecutor(LocalExecutor):
     """
 
     def __init__(self, home: PystateHome | None = None, configuration: Configuration | None = None) -> None:
+        tell_errors_in_words()
         self._record: _EmbeddedRecord | None = None
         self._registered: RegisteredProgram | None = None
         home = PystateHome() if home is None else home
@@ -269,6 +271,9 @@ class EmbeddedExecutor(LocalExecutor):
             except BaseException as error:
                 if self._record is not None:
                     self._record.ended(error)
+                else:  # refused before anything was written, unless the session has its log there
+                    with suppress(OSError):
+                        self._home.job(self._job_id).path.rmdir()
                 raise
             finally:
                 self._job_id = new_job_id()
