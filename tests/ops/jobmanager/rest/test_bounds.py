@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import re
 import threading
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from pystate.common.errors import SnapshotError, UsageError
 from pystate.common.files.home import PystateHome
@@ -222,3 +224,13 @@ def test_what_is_kept_of_disposals_is_small_and_so_is_their_number(tmp_path: Pat
 def _result(disposals: SavepointDisposals, trigger: str) -> dict[str, Any] | None:
     result = disposals.result(trigger)
     return None if result["status"] == "IN_PROGRESS" else result
+
+
+def test_a_full_disk_is_answered_and_no_error_of_the_server(served: InProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/there")
+
+    monkeypatch.setattr(served.dispatcher, "jobs", full)
+    strict = TestClient(served.app, base_url="http://127.0.0.1")  # raises what the server would log with its stack trace
+    answer = strict.get("/jobs/overview", headers={"Authorization": f"Bearer {HOME_TOKEN}"})
+    assert (answer.status_code, "No space left on device" in answer.text) == (507, True)

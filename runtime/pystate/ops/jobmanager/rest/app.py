@@ -25,6 +25,7 @@ from pystate.ops.jobmanager.rest.rest_errors import (
     CLIENT_HEADER,
     Json,
     answer_error,
+    answer_error_of_the_machine,
     answer_gone_client,
     answer_http_error,
     answer_unexpected,
@@ -75,6 +76,7 @@ HANDLERS = {
     PystateError: answer_error,
     HTTPException: answer_http_error,
     ClientDisconnect: answer_gone_client,
+    OSError: answer_error_of_the_machine,  # not left to the one below: what it answers is raised once more, into the log
     Exception: answer_unexpected,
 }
 """What answers errors."""

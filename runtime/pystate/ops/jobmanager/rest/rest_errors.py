@@ -170,12 +170,17 @@ async def answer_gone_client(_request: Request, _error: Exception) -> Response:
     return Response(status_code=400)
 
 
+async def answer_error_of_the_machine(request: Request, error: Exception) -> Response:
+    """Answer an error of files, such as a full disk."""
+    if not (isinstance(error, OSError) and is_of_files(error)):
+        raise error
+    logger.warning("%s %s failed: %s", request.method, request.scope["path"], error)
+    shown = refused(error)
+    return Json(_body(request, shown), status_code=_status_code(shown))
+
+
 async def answer_unexpected(request: Request, error: Exception) -> Response:
-    """Answer an unexpected error, such as a bug or a disk error."""
-    if isinstance(error, OSError) and is_of_files(error):
-        logger.warning("%s %s failed: %s", request.method, request.scope["path"], error)
-        shown = refused(error)
-        return Json(_body(request, shown), status_code=_status_code(shown))
+    """Answer an unexpected error: a bug."""
     logger.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
     return Json(_body(request, PystateError(f"{type(error).__name__}: {error}")), status_code=500)
 
