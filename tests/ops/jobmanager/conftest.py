@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops.jobmanager.harness import ManagerProcess, ManagerThread
+from tests.ops.jobmanager.programs import Programs, Start
 from tests.ops.jobmanager.rest.in_process import InProcess
 
 
@@ -32,3 +33,11 @@ def served(tmp_path: Path) -> Iterator[InProcess]:
     application = InProcess(tmp_path / "home")
     yield application
     application.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Return what starts a program in a home of its own."""
+    programs = Programs(tmp_path)
+    yield programs.start
+    programs.end()

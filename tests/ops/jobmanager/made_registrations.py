@@ -8,10 +8,12 @@ from typing import Any
 
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.job_manager_proofs import PROGRAM, proof_of
+from pystate.ops.jobmanager.registrations import Registrations
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.registration import Registration, file_to_text
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 from pystate.runtime.rest.registration_messages import ProvenMessage
+from tests.ops.jobmanager.rest.in_process import InProcess
 
 JOB = "ab" * 16
 TOKEN = "t" * 32
@@ -43,6 +45,22 @@ def status_file(state: JobStatus) -> dict[str, Any]:
     for one in (JobStatus.CREATED, JobStatus.RUNNING, state):
         begun = begun if begun.state is one else begun.moved_to(one, 2)
     return begun.to_file()
+
+
+def ended_files(state: JobStatus) -> dict[str, str]:
+    """Return what a program sends of a job that has ended."""
+    return {"status.json": file_to_text(json.dumps(status_file(state)).encode())}
+
+
+def say(registrations: Registrations, said: Registration, served: InProcess, token: str = TOKEN) -> dict[str, Any]:
+    """Return the answer to a registration."""
+    return dict(json.loads(registrations.register(proven(said, token), served.dispatcher.registered).message))
+
+
+def told(served: InProcess, **changes: Any) -> dict[str, Any]:
+    """Return the answer to a registration that is made for a challenge."""
+    registrations = Registrations([TOKEN])
+    return say(registrations, registration(registrations.challenge().challenge, **changes), served)
 
 
 def proven(said: Registration, token: str = TOKEN) -> ProvenMessage:

@@ -12,6 +12,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.files.home import PystateHome, write_file_atomically
 from pystate.common.job_status import JobStatus
+from pystate.runtime.driver import registered_program
 from pystate.runtime.driver.control_endpoint import ControlEndpoint
 from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
 from pystate.runtime.driver.resumed_job import resume
@@ -37,6 +38,7 @@ class Master:
 
 def main() -> None:
     home, job_id, address, options = PystateHome(sys.argv[1]), sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
+    registered_program._LAST_WORD_SECONDS = float(options.pop("last word", 10))
     configuration = Configuration(
         {PystateOptions.JOBMANAGER_ADDRESS.key: address, "heartbeat.interval": "500 ms", **options}
     )
@@ -53,20 +55,25 @@ def main() -> None:
     endpoint = ControlEndpoint(directory, status, host=terms.bind, ports=terms.ports)
     endpoint.start()
     registered.begin()
-    endpoint.serve(Master(status))  # type: ignore[arg-type]
+    master = Master(status)
+    endpoint.serve(master)  # type: ignore[arg-type]
+    registered.give_way = master.cancel
     for state in (JobStatus.CREATED, JobStatus.RUNNING):
         status.update(state)
     print("runs", flush=True)
-    leaves_the_end = input() == "exit"
+    asked = input()
     if not status.state.is_terminal:
         status.update(JobStatus.FINISHED)
-    if leaves_the_end:  # as the thread of a job does, whose program doesn't wait for it
+    if asked == "exit":  # as the thread of a job does, whose program doesn't wait for it
         begun = threading.Event()
         threading.Thread(target=lambda: (begun.set(), registered.end()), daemon=True).start()
         begun.wait()
         return
     registered.end()
     endpoint.close()
+    if asked == "live on":  # as a notebook does
+        print("goes on", flush=True)
+        input()
 
 
 if __name__ == "__main__":

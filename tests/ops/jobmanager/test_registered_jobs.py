@@ -7,8 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,44 +20,15 @@ from pystate.common.processes.job_manager_proofs import control_secret, hello_he
 from pystate.common.processes.processes import started_at, this_machine
 from pystate.ops.jobmanager.registrations import Registrations
 from pystate.runtime.driver import job_manager_client
-from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerUnreachableError
+from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerRefusesError, JobManagerUnreachableError
 from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
-from pystate.runtime.job_folder.registration import Registration, RegistrationRefusedError, SecretRefusedError, file_to_text
-from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
-from tests.ops.jobmanager.harness import PYTHON_PATH, ManagerThread
-from tests.ops.jobmanager.made_registrations import JOB, TOKEN, proven, registration, status_file
-from tests.ops.jobmanager.rest.in_process import InProcess
+from pystate.runtime.job_folder.registration import RegistrationRefusedError, SecretRefusedError, file_to_text
+from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
+from tests.ops.jobmanager.harness import ManagerThread
+from tests.ops.jobmanager.made_registrations import JOB, TOKEN, registration, say, status_file, told
+from tests.ops.jobmanager.programs import Start, refused, runs
+from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 from tests.waiting import wait_until as eventually
-
-PROGRAM_FILE = str(Path(__file__).parent / "registering_program.py")
-Start = Callable[..., "subprocess.Popen[bytes]"]
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Return what starts a program in a home of its own, which has the secret of the job manager's."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def starts(port: int, home: str = "elsewhere", token: Path | None = None, **options: str) -> subprocess.Popen[bytes]:
-        place = tmp_path / home
-        place.mkdir(exist_ok=True)
-        shutil.copy(token or tmp_path / "home" / "token", place / "token")
-        command = [sys.executable, PROGRAM_FILE, str(place), JOB, f"127.0.0.1:{port}", json.dumps(options)]
-        pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        started.append(subprocess.Popen(command, **pipes, env={"PYTHONPATH": PYTHON_PATH}))
-        return started[-1]
-
-    yield starts
-    for one in started:
-        one.kill()
-        one.communicate()
-
-
-def _runs(program: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-    assert program.stdout is not None
-    assert program.stderr is not None
-    assert program.stdout.readline() == b"runs\n", program.stderr.read().decode()
-    return program
 
 
 def _listed(manager: ManagerThread) -> list[tuple[str, str, int]]:
@@ -70,7 +39,7 @@ def _listed(manager: ManagerThread) -> list[tuple[str, str, int]]:
 def test_a_program_of_another_home_is_listed_and_its_end_is_known(
     manager: ManagerThread, start: Start, tmp_path: Path
 ) -> None:
-    program = _runs(start(manager.port))
+    program = runs(start(manager.port))
     eventually(lambda: _listed(manager) == [("counts", "RUNNING", program.pid)])
     told = manager.request("GET", f"/pystate/jobs/{JOB}/log?offset=0")[1].decode()
     assert str(tmp_path / "elsewhere" / "jobs" / JOB / "job.log") in told
@@ -82,7 +51,7 @@ def test_a_program_of_another_home_is_listed_and_its_end_is_known(
 def test_it_takes_savepoints_and_is_cancelled_by_the_job_manager(
     manager: ManagerThread, start: Start, tmp_path: Path
 ) -> None:
-    program = _runs(start(manager.port))
+    program = runs(start(manager.port))
     eventually(lambda: manager.state(JOB) == "RUNNING")
     status, answer = manager.request(
         "POST", f"/jobs/{JOB}/savepoints", {"target-directory": str(tmp_path), "cancel-job": False}
@@ -96,7 +65,7 @@ def test_it_takes_savepoints_and_is_cancelled_by_the_job_manager(
 
 
 def test_a_program_that_exits_first_tells_of_the_end_of_its_job(manager: ManagerThread, start: Start) -> None:
-    program = _runs(start(manager.port))
+    program = runs(start(manager.port))
     eventually(lambda: manager.state(JOB) == "RUNNING")
     program.communicate(b"exit\n")
     assert manager.state(JOB) == "FINISHED"
@@ -120,7 +89,7 @@ def test_the_secret_is_never_sent(manager: ManagerThread, monkeypatch: pytest.Mo
 def test_a_program_that_is_killed_is_shown_lost_and_none_is_started_in_its_place(
     manager: ManagerThread, start: Start
 ) -> None:
-    program = _runs(start(manager.port))
+    program = runs(start(manager.port))
     eventually(lambda: manager.state(JOB) == "RUNNING")
     program.kill()
     program.communicate()
@@ -131,7 +100,7 @@ def test_a_program_that_is_killed_is_shown_lost_and_none_is_started_in_its_place
         f"started elsewhere, and this job manager starts no other one: start it again there, with pystate.job-id = {JOB}"
         in said
     )
-    again = _runs(start(manager.port))  # with the same id: it isn't refused, and takes the place
+    again = runs(start(manager.port))  # with the same id: it isn't refused, and takes the place
     eventually(lambda: _listed(manager) == [("counts", "RUNNING", again.pid)])
 
 
@@ -141,7 +110,7 @@ def test_a_job_manager_that_comes_back_has_the_job_again_and_so_has_one_that_kno
     first = ManagerThread(tmp_path / "home")
     first.start()
     port = first.port
-    program = _runs(start(port))
+    program = runs(start(port))
     eventually(lambda: first.state(JOB) == "RUNNING")
     first.stop()
     token = tmp_path / "home" / "token"
@@ -166,17 +135,11 @@ def test_a_job_manager_that_comes_back_has_the_job_again_and_so_has_one_that_kno
 def test_connections_to_a_registered_program_are_encrypted_where_that_is_configured(
     manager: ManagerThread, start: Start
 ) -> None:
-    _runs(start(manager.port, **{"security.ssl.internal.enabled": "true"}))
+    runs(start(manager.port, **{"security.ssl.internal.enabled": "true"}))
     eventually(lambda: manager.state(JOB) == "RUNNING")
     assert b"PRIVATE KEY" in manager.home.job(JOB).secret.read_bytes()
     assert manager.request("PATCH", f"/jobs/{JOB}?mode=cancel")[0] == 202
     eventually(lambda: manager.state(JOB) == "CANCELED")
-
-
-def _refused(program: subprocess.Popen[bytes]) -> str:
-    said = program.communicate()[1].decode()
-    assert program.returncode == 1
-    return said
 
 
 def test_a_program_with_another_secret_is_refused_before_it_has_a_job(
@@ -184,18 +147,18 @@ def test_a_program_with_another_secret_is_refused_before_it_has_a_job(
 ) -> None:
     other = tmp_path / "other-token"
     other.write_text("0" * 64)
-    said = _refused(start(manager.port, token=other))
+    said = refused(start(manager.port, token=other))
     assert "doesn't share the secret of this program" in said
     assert "pystate.rest.token-file" in said
     assert _listed(manager) == []
 
 
 def test_a_second_program_with_the_same_id_is_refused(manager: ManagerThread, start: Start) -> None:
-    first = _runs(start(manager.port))
-    said = _refused(start(manager.port, home="third"))
+    first = runs(start(manager.port))
+    said = refused(start(manager.port, home="third"))
     assert f"runs already, in process {first.pid}" in said
     first.communicate(b"\n")
-    assert "has FINISHED, so it isn't run again" in _refused(start(manager.port, home="third"))
+    assert "has FINISHED, so it isn't run again" in refused(start(manager.port, home="third"))
 
 
 def test_a_job_that_the_job_manager_has_started_can_not_be_registered(served: InProcess) -> None:
@@ -260,6 +223,9 @@ def test_the_job_manager_that_leads_is_found_through_one_that_does_not(
     def call(address: str, method: str, path: str, body: Any) -> Any:
         if address == "127.0.0.1:2" and method == "GET":
             return {"pystate-leader": {"address": f"127.0.0.1:{manager.port}", "instance": "1"}, **_config(manager)}
+        if address == "127.0.0.1:2":
+            message = "It doesn't lead."
+            raise JobManagerRefusesError(message)
         return real(address, method, path, body)
 
     monkeypatch.setattr(client, "_call", call)
@@ -267,37 +233,36 @@ def test_the_job_manager_that_leads_is_found_through_one_that_does_not(
     assert client.address == f"127.0.0.1:{manager.port}"
 
 
+def test_a_job_manager_without_a_port_is_looked_for_at_flinks_which_is_said() -> None:
+    with pytest.raises(JobManagerUnreachableError, match="No port was given, so it was looked for at 8081"):
+        JobManagerClient(["127.255.255.1"], "0" * 32).challenge(JOB, "1")
+    with pytest.raises(JobManagerUnreachableError) as raised:
+        JobManagerClient(["127.255.255.1:8081"], "0" * 32).challenge(JOB, "1")
+    assert "No port" not in str(raised.value)
+
+
 def _config(manager: ManagerThread) -> dict[str, Any]:
     return dict(manager.request("GET", "/config")[1])
-
-
-def _say(registrations: Registrations, said: Registration, served: InProcess, token: str = TOKEN) -> dict[str, Any]:
-    return dict(json.loads(registrations.register(proven(said, token), served.dispatcher.registered).message))
 
 
 def test_a_registration_counts_once_and_not_after_its_time(served: InProcess) -> None:
     now = [0.0]
     registrations = Registrations([TOKEN], "1", lambda: now[0])
     said = registration(registrations.challenge().challenge)
-    assert _say(registrations, said, served)["reachable"] is False
+    assert say(registrations, said, served)["reachable"] is False
     for again in (said, registration("of its own")):
         with pytest.raises(SecretRefusedError, match="not known, or too old"):
-            _say(registrations, again, served)
+            say(registrations, again, served)
     late = registration(registrations.challenge().challenge)
     now[0] = 61.0
     with pytest.raises(SecretRefusedError, match="not known, or too old"):
-        _say(registrations, late, served)
+        say(registrations, late, served)
     with pytest.raises(SecretRefusedError, match="doesn't prove the secret"):
-        _say(registrations, registration(registrations.challenge().challenge), served, token="u" * 32)
-
-
-def _told(served: InProcess, **changes: Any) -> dict[str, Any]:
-    registrations = Registrations([TOKEN])
-    return _say(registrations, registration(registrations.challenge().challenge, **changes), served)
+        say(registrations, registration(registrations.challenge().challenge), served, token="u" * 32)
 
 
 def test_a_program_that_can_not_be_reached_is_told_so_and_is_shown_all_the_same(served: InProcess) -> None:
-    answer = _told(served)
+    answer = told(served)
     assert (answer["reachable"], "can't be reached" in answer["reason"]) == (False, True)
     (job,) = served.dispatcher.jobs()
     assert job.state() is JobStatus.RUNNING
@@ -309,58 +274,103 @@ def test_a_program_that_can_not_be_reached_is_told_so_and_is_shown_all_the_same(
 
 
 def test_a_program_of_another_machine_is_lost_by_its_silence_and_is_back_with_a_word(served: InProcess) -> None:
-    _told(served)
+    told(served)
     (job,) = served.dispatcher.jobs()
-    now = [time.time_ns() // 1_000_000]
-    job._clock = lambda: now[0]
+    now = [job._observed()]
+    job._observed = lambda: now[0]
     now[0] += 49_000
     assert served.dispatcher.job(JOB).state() is JobStatus.RUNNING
     now[0] += 3_000
     lost = served.dispatcher.job(JOB)
     assert lost.state() is JobStatus.FAILED
     assert "no sign of life for 5" in str(lost.status()["failure"])
-    assert _told(served, whole=False, files={})["wanted"] is True
-    assert not _told(served)["wanted"]
+    assert told(served, whole=False, files={})["wanted"] is True
+    assert not told(served)["wanted"]
     assert served.dispatcher.job(JOB).state() is JobStatus.RUNNING
 
 
 def test_a_program_of_this_machine_is_known_by_its_process_however_long_it_is_silent(served: InProcess) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         host, machine = socket.gethostname(), this_machine()
-        _told(served, program=EmbeddedProgramFile(process.pid, host, machine, started_at(process.pid), "/there/job.py", JOB))
+        told(served, program=EmbeddedProgramFile(process.pid, host, machine, started_at(process.pid), "/there/job.py", JOB))
         (job,) = served.dispatcher.jobs()
-        job._clock = lambda: time.time_ns() // 1_000_000 + 3_600_000
+        job._observed = lambda: 3_600_000
         assert served.dispatcher.job(JOB).state() is JobStatus.RUNNING
     assert served.dispatcher.job(JOB).state() is JobStatus.FAILED
     assert "ended before the job" in str(served.dispatcher.job(JOB).status()["failure"])
 
 
 def test_another_start_of_the_program_is_refused_while_the_first_is_heard_of_and_after_its_end(served: InProcess) -> None:
-    _told(served)
+    told(served)
     with pytest.raises(RegistrationRefusedError, match="runs already, in process 1 on there"):
-        _told(served, incarnation="second")
+        told(served, incarnation="second")
     ended = {"status.json": file_to_text(json.dumps(status_file(JobStatus.FINISHED)).encode())}
-    _told(served, whole=False, ended=True, files=ended)
+    told(served, whole=False, ended=True, files=ended)
     assert served.dispatcher.job(JOB).driver_is_gone
     with pytest.raises(JobTerminatedError, match="has FINISHED, so it isn't run again"):
-        _told(served, incarnation="second")
+        told(served, incarnation="second")
 
 
 @pytest.mark.parametrize("name", ["operations/../../record.json", "operations/x.json"])
 def test_a_file_that_is_none_of_a_job_is_refused(served: InProcess, name: str) -> None:
     with pytest.raises((RegistrationRefusedError, UsageError)):
-        _told(served, files={name: file_to_text(b"{}")})
+        told(served, files={name: file_to_text(b"{}")})
+
+
+def _with(**changes: Any) -> dict[str, str]:
+    return {"status.json": file_to_text(json.dumps({**status_file(JobStatus.RUNNING), **changes}).encode())}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"program": EmbeddedProgramFile(2**40, "there", "another/1", None, "/there/job.py", JOB)},
+        {"program": EmbeddedProgramFile(-1, "there", "another/1", None, "/there/job.py", JOB)},
+        {"program": EmbeddedProgramFile(1, "there", "another/1", None, "/there/job.py", "../../etc")},
+        {"program": EmbeddedProgramFile(1, "the\nre", "another/1", None, "/there/job.py", JOB)},
+        {"driver": DriverAddressFile(1, "127.0.0.1", 70_000)},
+        {"driver": DriverAddressFile(1, "127.0.0.1\0", 1)},
+        {"interval_ms": 0},
+        {"interval_ms": 2**60},
+        {"log": "there:\ud800"},
+        {"home": "there:" + "x" * 5000},
+        {"job_id": "ab"},
+        {"files": _with(start_time=2**62)},
+        {"files": _with(attempt=-1)},
+        {"files": _with(timestamps={"RUNNING": 2**62})},
+        {"files": _with(timestamps={})},
+        {"files": _with(state="WELL")},
+        {"files": {"status.json": file_to_text(b"[" * 100_000)}},
+        {"files": {"status.json": file_to_text(b"{}")}},
+        {"files": {"metrics.json": file_to_text(b"{")}},
+        {"files": {f"operations/{JOB}.json": file_to_text(b"{}")}},
+    ],
+)
+def test_forged_registrations_are_refused_by_a_sentence_and_leave_nothing(
+    served: InProcess, changes: dict[str, Any]
+) -> None:
+    with pytest.raises((RegistrationRefusedError, UsageError)) as raised:
+        told(served, **changes)
+    assert raised.value.message
+    assert not list(served.dispatcher.home.jobs.iterdir())
+
+
+def test_a_message_with_half_a_character_is_refused(served: InProcess) -> None:
+    hello = {"Authorization": hello_header(HOME_TOKEN)}
+    body = b'{"message": "\\ud800", "proof": "0"}'
+    answer = served.client.post("/pystate/registrations", content=body, headers=hello)
+    assert answer.status_code == 400, answer.text
 
 
 def test_a_later_version_may_send_more(served: InProcess) -> None:
     status = registration("").files
-    _told(served, files={**status, "of-tomorrow.json": file_to_text(b"{}")})
+    told(served, files={**status, "of-tomorrow.json": file_to_text(b"{}")})
     assert not (served.dispatcher.home.job(JOB).path / "of-tomorrow.json").exists()
 
 
 def test_a_program_of_another_protocol_is_refused(served: InProcess) -> None:
     with pytest.raises(RegistrationRefusedError, match="speaks protocol 9 with job managers"):
-        _told(served, protocol=9)
+        told(served, protocol=9)
 
 
 def test_a_proof_is_for_one_purpose_and_a_computed_certificate_is_the_same_on_both_sides() -> None:
@@ -368,5 +378,6 @@ def test_a_proof_is_for_one_purpose_and_a_computed_certificate_is_the_same_on_bo
     assert not is_hello(hello_header("u" * 32), TOKEN)
     assert not is_hello(f"Bearer {TOKEN}", TOKEN)
     assert proof_of(TOKEN, "a", "text") != proof_of(TOKEN, "b", "text")
-    assert control_secret(TOKEN, "1", encrypted=True) == control_secret(TOKEN, "1", encrypted=True)
-    assert control_secret(TOKEN, "1", encrypted=True) != control_secret(TOKEN, "2", encrypted=True)
+    assert control_secret(TOKEN, JOB, "1", encrypted=True) == control_secret(TOKEN, JOB, "1", encrypted=True)
+    assert control_secret(TOKEN, JOB, "1", encrypted=True) != control_secret(TOKEN, JOB, "2", encrypted=True)
+    assert control_secret(TOKEN, JOB, "1", encrypted=False) != control_secret(TOKEN, "cd" * 16, "1", encrypted=False)

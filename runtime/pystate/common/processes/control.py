@@ -170,7 +170,7 @@ def _unpacked(data: bytes) -> Any:
     return msgpack.unpackb(data, raw=False, strict_map_key=False, unicode_errors="surrogatepass")
 
 
-def connect(address: Address, secret: bytes, *, timeout: float | None = None) -> Peer:
+def connect(address: Address, secret: bytes, *, timeout: float | None = None, proving: float | None = None) -> Peer:
     """Connect to an `AuthenticatedListener`.
 
     Args:
@@ -178,13 +178,18 @@ def connect(address: Address, secret: bytes, *, timeout: float | None = None) ->
         secret: What both sides prove.
         timeout: Seconds that connecting, and later every single read and write, may take; None waits for ever. A read or
             write that takes longer raises an OSError.
+        proving: The same until both sides have proved the secret, where it differs.
 
     Raises:
         ControlError: No process listens there, or the peer does not share the secret.
     """
     for remaining in reversed(range(_TRIES)):
         try:
-            return _connect(address, secret, timeout)
+            connection = _connect(address, secret, timeout if proving is None else proving)
+            if proving is not None and timeout is not None:
+                with socket.socket(fileno=os.dup(connection.fileno())) as found:
+                    _limit(found, timeout)
+            return connection
         except AuthenticationError as error:
             message = f"The process at {address} does not share our secret."
             raise ControlError(message) from error
@@ -198,6 +203,13 @@ def connect(address: Address, secret: bytes, *, timeout: float | None = None) ->
     raise AssertionError
 
 
+def _limit(connected: socket.socket, seconds: float) -> None:
+    """Let each read and write take at most that long. A Connection does them itself: only the kernel's limits apply."""
+    limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
 def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
     sessions = None if isinstance(address, str) else tls_sessions(secret, server=False)
     with socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as connecting:
@@ -206,10 +218,7 @@ def _connect(address: Address, secret: bytes, timeout: float | None) -> Peer:
         connecting.setblocking(True)
         _send_at_once(connecting)
         if timeout is not None:
-            # a Connection reads and writes the descriptor itself, where only the kernel's own limits apply
-            limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1_000_000))
-            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-            connecting.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+            _limit(connecting, timeout)
         connection = _peer(connecting.detach(), sessions)
     try:
         connection.shake_hands()

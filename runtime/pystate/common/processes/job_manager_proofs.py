@@ -51,16 +51,18 @@ def is_hello(header: str, token: str) -> bool:
     return scheme.lower() == SCHEME.lower() and len(nonce) == len(new_nonce()) and is_proof(proof, token, HELLO, nonce)
 
 
-def control_secret(token: str, nonce: str, *, encrypted: bool) -> bytes:
-    """Return the secret of a program's control endpoint, which its job manager computes as well: it is never sent.
+def control_secret(token: str, job_id: str, nonce: str, *, encrypted: bool) -> bytes:
+    """Return the secret of a job's control endpoint, which its job manager computes as well: it is never sent.
 
     Args:
         token: What both know.
+        job_id: The job.
         nonce: What the program has chosen for this job.
         encrypted: Whether connections are encrypted. The certificate is computed, too.
 
     Raises:
         ConfigurationError: The library that makes certificates is missing.
     """
-    secret = proof_of(token, _SECRET, nonce).encode()
-    return secret_with(secret, pem_from_seed(bytes.fromhex(proof_of(token, _CERTIFICATE, nonce)))) if encrypted else secret
+    text = f"{job_id}\0{nonce}"
+    secret = proof_of(token, _SECRET, text).encode()
+    return secret_with(secret, pem_from_seed(bytes.fromhex(proof_of(token, _CERTIFICATE, text)))) if encrypted else secret

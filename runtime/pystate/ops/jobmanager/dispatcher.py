@@ -81,7 +81,7 @@ class Dispatcher:
         )
         self._registry = JobRegistry()
         self._recovery = JobRecovery(home, self._folders, launcher, self._registry, self._services)
-        self.registered = RegisteredJobs(home, self._registry, self._services)
+        self.registered = RegisteredJobs(home, self._registry, self._services, self._closed)
         self._embedded = EmbeddedJobs(home, self._registry, self._services, self.registered.found)
         self._store = JobStore(store or JobStoreTerms(), self._registry, self._folders, self._leadership, steady)
 

@@ -76,7 +76,7 @@ class Registrations:
         if not self._is_open(registration.challenge):
             message = "The challenge of the registration is not known, or too old."
             raise SecretRefusedError(message)
-        secret = control_secret(proved[0], registration.control_nonce, encrypted=registration.encrypted)
+        secret = control_secret(proved[0], registration.job_id, registration.control_nonce, encrypted=registration.encrypted)
         text = json.dumps(jobs.register(registration, secret).to_plain())
         return ProvenMessage(message=text, proof=proof_of(proved[0], JOB_MANAGER, text))
 

@@ -334,6 +334,8 @@ class EmbeddedExecutor(LocalExecutor):
         """Let control calls reach the job."""
         assert self._record is not None  # noqa: S101 - made with its status
         self._record.endpoint.serve(master)
+        if self._registered is not None:
+            self._registered.give_way = master.cancel
 
     def execute_async(
         self, graph: StreamGraph, configuration: Configuration, job_name: str, results: ResultQueue | None = None

@@ -11,7 +11,7 @@ import pystate
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.errors import ConfigurationError, ControlError, PystateError, error_from_dict
-from pystate.common.processes.job_manager_address import parse_address
+from pystate.common.processes.job_manager_address import DEFAULT_PORT, has_port, parse_address
 from pystate.common.processes.job_manager_proofs import (
     JOB_MANAGER,
     PROGRAM,
@@ -39,11 +39,15 @@ _MOST_ANSWER_BYTES = 1 << 20
 _CHALLENGES = "/pystate/registrations/challenges"
 _REGISTRATIONS = "/pystate/registrations"
 _CLIENT_HEADER = "pystate-client"
-_NOT_FOUND, _UNAUTHORIZED, _UNAVAILABLE = 404, 401, 503
+_NOT_FOUND, _UNAUTHORIZED, _FOR_A_WHILE = 404, 401, (503, 507)
 
 
 class JobManagerUnreachableError(ControlError):
     """No job manager that leads answers."""
+
+
+class JobManagerRefusesError(JobManagerUnreachableError):
+    """A job manager answers that it takes no programs at the moment: it doesn't lead, or its disk is full."""
 
 
 class JobManagerClient:
@@ -117,7 +121,7 @@ class JobManagerClient:
         self.address = address
         try:
             return RegistrationChallenge.from_plain(self._call(address, "POST", _CHALLENGES, body))
-        except JobManagerUnreachableError:
+        except JobManagerRefusesError:
             leader = self._leader(address)
             if not leader:
                 raise
@@ -164,7 +168,8 @@ class JobManagerClient:
             message = f"Nobody knows the host {host} of the job manager: {error.strerror}."
             raise ConfigurationError(message, where=PystateOptions.JOBMANAGER_ADDRESS.key) from error
         except (OSError, http.client.HTTPException) as error:
-            message = f"The job manager at {address} doesn't answer: {error}."
+            untold = "" if has_port(address) else f" No port was given, so it was looked for at {DEFAULT_PORT}."
+            message = f"The job manager at {address} doesn't answer: {error}.{untold}"
             raise JobManagerUnreachableError(message, where=PystateOptions.JOBMANAGER_ADDRESS.key) from error
         finally:
             connection.close()
@@ -185,9 +190,9 @@ class JobManagerClient:
             return SecretRefusedError(message, where=key, hint=hint)
         ours = plain.get("pystate") if isinstance(plain, dict) else None
         told = error_from_dict(ours) if isinstance(ours, dict) else None
-        if status == _UNAVAILABLE:
+        if status in _FOR_A_WHILE:
             message = f"The job manager at {address} takes no programs at the moment: {told.message if told else status}"
-            return JobManagerUnreachableError(message, where=where)
+            return JobManagerRefusesError(message, where=(told and told.where) or where, hint=told.hint if told else None)
         if told is not None:
             return told
         if status == _NOT_FOUND:

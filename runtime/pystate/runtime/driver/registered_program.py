@@ -32,7 +32,7 @@ from pystate.common.processes.job_manager_address import parse_address
 from pystate.common.processes.job_manager_proofs import REGISTRATION_PROTOCOL, control_secret, new_nonce
 from pystate.common.processes.rest_client_security import configured_tls, configured_token
 from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerUnreachableError
-from pystate.runtime.job_folder.registration import Registration, RegistrationAnswer, file_to_text
+from pystate.runtime.job_folder.registration import MOST_INTERVAL_MS, Registration, RegistrationAnswer, file_to_text
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,8 @@ _LOOK_SECONDS = 0.3
 _TRY_AGAIN_SECONDS = 1.0
 _START_SECONDS = 10.0
 """How long a start waits for a job manager that is starting, or is about to be replaced."""
-_LAST_WORD_SECONDS = 5.0
+_LAST_WORD_SECONDS = 10.0
+"""How long a program waits for the job manager to know of its job's end; in one that lives on, that is tried further."""
 _MOST_SENT_BYTES = 3 << 20
 """Of files in one message, compressed; a request may have 4 MiB."""
 
@@ -97,7 +98,7 @@ class JobManagerTerms:
             token,
             get(PystateOptions.JOBMANAGER_REQUIRED),
             get(SecurityOptions.SSL_INTERNAL_ENABLED),
-            get(HeartbeatManagerOptions.HEARTBEAT_INTERVAL),
+            min(get(HeartbeatManagerOptions.HEARTBEAT_INTERVAL), MOST_INTERVAL_MS),
             host,
             users.get("spark.driver.bindAddress") or host,
             get(PystateOptions.SLOT_PORTS),
@@ -139,7 +140,12 @@ class RegisteredProgram:
         directory: The job's folder in it.
         log_job: The job in whose folder the log of its Spark session is.
         tell: Tells people a sentence.
+
+    Attributes:
+        give_way: Ends the job, as another start of its program has it.
     """
+
+    give_way: Callable[[], object] | None = None
 
     def __init__(
         self,
@@ -160,9 +166,11 @@ class RegisteredProgram:
         self._tell = tell
         self._incarnation = secrets.token_hex(16)
         self._control_nonce = new_nonce()
+        self._driver: DriverAddressFile | None = None  # as it was before the endpoint closed
         self._lock = threading.Lock()
         self._ending = threading.Lock()
         self._ended = threading.Event()
+        self._end_is_settled = threading.Event()
         self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
         self._instance: str | None = None  # the job manager that has all files
         self._sent: dict[str, bytes] = {}
@@ -172,7 +180,7 @@ class RegisteredProgram:
     @property
     def secret(self) -> bytes:
         """The secret of the job's control endpoint, which the job manager computes as well."""
-        return control_secret(self.terms.token, self._control_nonce, encrypted=self.terms.encrypted)
+        return control_secret(self.terms.token, self._job_id, self._control_nonce, encrypted=self.terms.encrypted)
 
     def check(self, seconds: float = _START_SECONDS) -> None:
         """Make sure, before anything of the job is written, that the job manager takes it.
@@ -192,7 +200,8 @@ class RegisteredProgram:
                     time.sleep(_LOOK_SECONDS)
                     continue
                 if self.terms.required:
-                    hint = f"start it, or set {PystateOptions.JOBMANAGER_REQUIRED.key} = false to run the job without it"
+                    anyway = f"set {PystateOptions.JOBMANAGER_REQUIRED.key} = false to run the job without it"
+                    hint = f"{error.hint or 'start it'}, or {anyway}"
                     raise JobManagerUnreachableError(error.message, where=error.where, hint=hint) from error
             return
 
@@ -217,34 +226,37 @@ class RegisteredProgram:
         atexit.register(self.end)
 
     def end(self) -> None:
-        """Tell the job manager how the job has ended, if it answers soon: once, at the latest as the program exits."""
+        """Tell the job manager how the job has ended: once, at the latest as the program exits.
+
+        One that doesn't answer in a bounded time is told later, if this process lives on.
+        """
         with self._ending:
             if not self._ended.is_set():
-                self._end()
+                self._ended.set()
+                if self._thread.is_alive() and not self._end_is_settled.wait(_LAST_WORD_SECONDS):
+                    self._tell(
+                        f"WARNING: The job manager at {self._client.address} doesn't know of the end of job {self._job_id}: "
+                        f"it hasn't answered for {_LAST_WORD_SECONDS:.0f} s. It is told if it answers while this program "
+                        "lives."
+                    )
         atexit.unregister(self.end)  # not before: the exit of the program waits here
 
-    def _end(self) -> None:
-        self._ended.set()
-        if self._thread.is_alive():
-            self._thread.join()
-        deadline = time.monotonic() + _LAST_WORD_SECONDS
-        while True:
-            try:
-                self._say(ended=True)
-            except PystateError as error:
-                if isinstance(error, JobManagerUnreachableError) and time.monotonic() < deadline:
-                    time.sleep(_LOOK_SECONDS)
-                    continue
-                self._tell(f"WARNING: The job manager doesn't know of the job's end: {error.message}")
-            return
-
     def _run(self) -> None:
+        try:
+            if self._keep_registered():
+                self._tell_of_the_end()
+        finally:
+            self._end_is_settled.set()
+
+    def _keep_registered(self) -> bool:
+        """Show that this process lives until the job has ended; return whether it still has the job then."""
         while not self._ended.wait(_LOOK_SECONDS):
             due = time.monotonic() >= self._next_sign
             if not due and (self._told is not None or not self._changed(often=True)):
                 continue
             try:
-                self._say(ended=False)
+                if self._say(ended=False).replaced and self._gives_way():
+                    return False
             except PystateError as error:
                 refused = not isinstance(error, JobManagerUnreachableError)
                 wait = self.terms.interval_ms / 1000 if refused else _TRY_AGAIN_SECONDS
@@ -259,6 +271,38 @@ class RegisteredProgram:
                 if self._told is not None:
                     self._told = None
                     self._tell(f"Job {self._job_id} is registered again with the job manager at {self._client.address}.")
+
+        return True
+
+    def _gives_way(self) -> bool:
+        """End the job, if it has begun; return whether it had."""
+        if self.give_way is None:
+            return False
+        self._tell(
+            f"WARNING: The job manager at {self._client.address} had heard nothing of job {self._job_id} for so long that "
+            "it has let another start of its program take it. The job is cancelled here."
+        )
+        self.give_way()
+        return True
+
+    def _tell_of_the_end(self) -> None:
+        late = time.monotonic() + _LAST_WORD_SECONDS
+        while True:
+            try:
+                self._say(ended=True)
+            except JobManagerUnreachableError as error:
+                logger.info("the job manager doesn't know yet how the job has ended: %s", error.message)
+            except PystateError as error:
+                self._tell(f"WARNING: The job manager doesn't know of the job's end: {error.message}")
+                return
+            except Exception:  # a bug must not keep the program from its exit
+                logger.exception("the job manager doesn't know of the job's end")
+                return
+            else:
+                if time.monotonic() > late:
+                    self._tell(f"The job manager at {self._client.address} knows of the end of job {self._job_id} now.")
+                return
+            time.sleep(_LOOK_SECONDS if time.monotonic() < late else self.terms.interval_ms / 1000)
 
     def _say(self, *, ended: bool) -> RegistrationAnswer:
         """Register, or show that this process lives; send all files to a job manager that has none of them."""
@@ -277,7 +321,9 @@ class RegisteredProgram:
         if whole:
             self._sent.clear()
         changed = self._changed(often=not (whole or ended or time.monotonic() >= self._next_sign))
-        driver = cast("DriverAddressFile", DriverAddressFile.read_from(self._directory.driver))
+        self._driver = driver = self._driver or cast(
+            "DriverAddressFile", DriverAddressFile.read_from(self._directory.driver)
+        )
         program = cast("EmbeddedProgramFile", EmbeddedProgramFile.read_from(self._directory.embedded))
         answer = self._client.register(
             Registration(
@@ -297,6 +343,7 @@ class RegisteredProgram:
                 f"{program.host}:{self._home.job(self._log_job).log}",
                 whole,
                 ended,
+                self.terms.interval_ms,
                 self._texts(changed),
             )
         )

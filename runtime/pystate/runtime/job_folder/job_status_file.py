@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pystate.common.configuration.groups.execution_options import ExecutionEngine
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.stream_guarantee import StreamGuarantee
-from pystate.common.text.plain_data import OpenPlainData
+from pystate.common.text.plain_data import MAX_INT, Bounds, Natural, OpenPlainData
 from pystate.runtime.job_folder.content import FileContent
 from pystate.runtime.job_folder.failure_history import AttemptFailure, JobFailure, with_failure
 
@@ -36,6 +36,10 @@ LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
     JobStatus.RECONCILING: _ALWAYS,
 }
 """The legal next states of each of Flink's job states."""
+
+Instant = Annotated[int, Bounds(-1, 253_402_300_799_999)]
+"""Milliseconds since 1970, up to the year 9999; -1 for never."""
+OrUnknown = Annotated[int, Bounds(-1, MAX_INT)]
 
 
 class IllegalJobStatusMoveError(PystateError):
@@ -91,15 +95,15 @@ class JobStatusFile(OpenPlainData, FileContent):
 
     state: JobStatus
     name: str = ""
-    parallelism: int = -1
-    max_parallelism: int = -1
-    start_time: int = -1
-    end_time: int = -1
-    timestamps: dict[str, int] = field(default_factory=dict)
-    attempt: int = 0
+    parallelism: OrUnknown = -1
+    max_parallelism: OrUnknown = -1
+    start_time: Instant = -1
+    end_time: Instant = -1
+    timestamps: dict[str, Instant] = field(default_factory=dict)
+    attempt: Natural = 0
     failure: JobFailure | None = None
     failures: list[AttemptFailure] = field(default_factory=list)
-    failure_count: int = 0
+    failure_count: Natural = 0
     vertices: list[JobVertexStatus] = field(default_factory=list)
     plan: list[dict[str, Any]] = field(default_factory=list)
     plan_warnings: list[str] = field(default_factory=list)

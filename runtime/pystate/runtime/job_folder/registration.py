@@ -5,15 +5,19 @@ from __future__ import annotations
 import base64
 import zlib
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pystate.common.errors import JobExecutionError, PystateError
-from pystate.common.text.plain_data import OpenPlainData, PlainDataError
+from pystate.common.errors import JobExecutionError, PystateError, UsageError
+from pystate.common.files.home import parse_job_id
+from pystate.common.text.plain_data import Bounds, OpenPlainData, PlainDataError, unless_none
 from pystate.runtime.job_folder.content import FileContent
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 
 MOST_FILE_BYTES = 64 << 20
 """Of a file of a job's folder that is sent, before it is compressed."""
+MOST_INTERVAL_MS = 3_600_000
+"""Between two signs of life."""
+_MOST_TEXT = 4096
 
 
 class RegistrationRefusedError(JobExecutionError):
@@ -43,6 +47,7 @@ class Registration(OpenPlainData):
         log: Its log, likewise.
         whole: Whether all files are sent, not those alone that have changed.
         ended: Whether it is the last word: the job has ended.
+        interval_ms: How often it shows that it lives.
         files: Files of the job's folder, by name: `file_to_text` of each.
     """
 
@@ -60,7 +65,41 @@ class Registration(OpenPlainData):
     log: str
     whole: bool
     ended: bool
+    interval_ms: Annotated[int, Bounds(1, MOST_INTERVAL_MS)] = 10_000
     files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Registration:
+        """Rebuild it.
+
+        Raises:
+            PlainDataError: It isn't one.
+        """
+        said = super().from_plain(plain)
+        one_line = {
+            "job_id": said.job_id,
+            "incarnation": said.incarnation,
+            "control_nonce": said.control_nonce,
+            "pystate_version": said.pystate_version,
+            "home": said.home,
+            "log": said.log,
+            "host": said.program.host,
+            "program": said.program.program,
+            "log_job": said.program.log_job,
+            "machine": said.program.machine,
+            "started": said.program.started or "",
+            "driver": said.driver.host,
+        }
+        for name, text in one_line.items():
+            if len(text) > _MOST_TEXT or not text.isprintable():
+                message = f"of a Registration {name!r} is no text of one line with at most {_MOST_TEXT} characters"
+                raise PlainDataError(message)
+        for text in (said.job_id, said.program.log_job):
+            try:
+                parse_job_id(text)
+            except UsageError as error:
+                raise PlainDataError(error.message) from error
+        return said
 
 
 @dataclass(frozen=True)
@@ -70,6 +109,7 @@ class RegistrationAnswer(OpenPlainData):
     Attributes:
         nonce: That of the registration.
         wanted: Whether the job manager knows nothing of this program, and wants all files.
+        replaced: Whether another start of the program has the job: this one had been taken for lost, and is to end.
         same_home: Whether it serves the home of the program, where the files are: nothing needs to be sent.
         reachable: Whether it can connect to the program's control endpoint; None where it hasn't tried.
         reason: Why it can't; empty if it can.
@@ -77,6 +117,7 @@ class RegistrationAnswer(OpenPlainData):
 
     nonce: str
     wanted: bool = False
+    replaced: bool = False
     same_home: bool = False
     reachable: bool | None = None
     reason: str = ""
@@ -92,8 +133,11 @@ class RegistrationFile(FileContent):
         log: Its log, likewise.
         reachable: Whether the job manager could connect to it.
         reason: Why not; empty if it could.
+        replaced: Earlier starts that had been taken for lost.
+        interval_ms: How often it shows that it lives; None if unknown.
     """
 
+    missing_is_default: ClassVar[bool] = True
     title: ClassVar[str] = "The program that has registered the job"
     version: ClassVar[int | None] = 1
 
@@ -102,6 +146,8 @@ class RegistrationFile(FileContent):
     log: str
     reachable: bool
     reason: str
+    replaced: tuple[str, ...] = ()
+    interval_ms: int | None = unless_none()
 
 
 def file_to_text(data: bytes) -> str:

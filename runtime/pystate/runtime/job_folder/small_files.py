@@ -6,11 +6,11 @@ import os
 import socket
 import sys
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pystate
 from pystate.common.processes.processes import is_alive, started_at, this_machine
-from pystate.common.text.plain_data import Natural, OpenPlainData, PlainData, unless_none
+from pystate.common.text.plain_data import Bounds, Natural, OpenPlainData, PlainData, unless_none
 from pystate.runtime.job_folder.content import FileContent
 
 DRIVER_PROTOCOL = 1
@@ -18,6 +18,9 @@ DRIVER_PROTOCOL = 1
 arguments and answers. A change that the other side can't do without raises it; a new call, or one more entry, doesn't."""
 KNOWN_DRIVER_PROTOCOLS = range(DRIVER_PROTOCOL, DRIVER_PROTOCOL + 1)
 """What this version's job manager speaks. It is to know that of the release before, whose drivers it takes over."""
+
+ProcessId = Annotated[int, Bounds(0, 2**31 - 1)]
+Port = Annotated[int, Bounds(0, 2**16 - 1)]
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,9 @@ class DriverAddressFile(OpenPlainData, FileContent):
 
     title: ClassVar[str] = "The address of the job's driver"
 
-    pid: int
+    pid: ProcessId
     host: str
-    port: int
+    port: Port
     started: str | None = None
     protocol: int = 1
     pystate_version: str | None = unless_none()
@@ -115,7 +118,7 @@ class EmbeddedProgramFile(FileContent):
     title: ClassVar[str] = "The program that runs the job"
     version: ClassVar[int | None] = 1
 
-    pid: int
+    pid: ProcessId
     host: str
     machine: str
     started: str | None

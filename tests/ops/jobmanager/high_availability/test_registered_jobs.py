@@ -14,7 +14,7 @@ import pytest
 from tests.ops.jobmanager.harness import PYTHON_PATH, ManagerProcess, eventually
 from tests.ops.jobmanager.high_availability.conftest import wait_until_leads
 from tests.ops.jobmanager.made_registrations import JOB
-from tests.ops.jobmanager.test_registered_jobs import PROGRAM_FILE
+from tests.ops.jobmanager.programs import PROGRAM_FILE
 
 
 @pytest.mark.parametrize("job_managers", ["folder"], indirect=True)

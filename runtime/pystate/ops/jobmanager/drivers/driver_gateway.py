@@ -131,18 +131,30 @@ class DriverGateway:
             raise DriverUnreachableError(message, where=where, hint=f"see {log}")
         try:
             seconds = patient(CALL_TIMEOUT_SECONDS) if timeout is None else timeout
-            return call_driver(self._directory, op, timeout=seconds, **arguments)
+            connecting = self.connect_seconds(seconds)
+            return call_driver(self._directory, op, timeout=seconds, connecting=connecting, **arguments)
         finally:
             self._calls.release()
 
+    def connect_seconds(self, timeout: float) -> float:
+        """Return how long the driver may take to prove the job's secret, before it is asked.
 
-def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments: Any) -> Any:
+        Args:
+            timeout: How long it may take to answer.
+        """
+        return timeout
+
+
+def call_driver(
+    directory: JobDirectory, op: str, *, timeout: float, connecting: float | None = None, **arguments: Any
+) -> Any:
     """Call a driver's control endpoint.
 
     Args:
         directory: The job's folder, with the endpoint's address and secret.
         op: The operation.
         timeout: The timeout in seconds.
+        connecting: Seconds for connecting and proving the secret; None for the same.
         arguments: The operation's arguments.
 
     Raises:
@@ -161,7 +173,7 @@ def call_driver(directory: JobDirectory, op: str, *, timeout: float, **arguments
         raise DriverUnreachableError(message, where=str(directory.log), hint="try again in a moment")
     _check_protocol(address, directory)
     try:
-        connection = connect((address.host, address.port), secret, timeout=timeout)
+        connection = connect((address.host, address.port), secret, timeout=timeout, proving=connecting)
     except (ControlError, OSError) as error:
         message = f"The job's driver (process {address.pid}) can't be reached."
         raise DriverUnreachableError(message, where=str(error), hint=f"see {directory.log}") from error

@@ -18,8 +18,8 @@ def _job_id(name: str, value: Any) -> str:
 
 
 def _long_text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        message = f"The field {name!r} must be a text."
+    if not isinstance(value, str) or not value.isascii():
+        message = f"The field {name!r} must be a text in ASCII, as JSON can be."
         raise UsageError(message)
     return value
 
