@@ -42,7 +42,7 @@ NOT_RUN = {
     "savepoints.md": (7, "snapshots of one day; tests/cli/commands/snapshots has such ones"),
     "security.md": (6, "tokens, proxies and a campaign: tests/security, tests/ops/jobmanager/web/test_reverse_proxy.py"),
     "sinks.md": (2, WORDS),
-    "spark-submit.md": (5, "needs spark-submit and, in part, a cluster; tests/e2e/clusters runs the first"),
+    "spark-submit.md": (6, "needs spark-submit and, in part, a cluster; tests/e2e/clusters runs the first"),
     "storage.md": (1, "needs HDFS"),
 }
 """How many blocks of a page are no pictures and no outputs, and are run by no test; and why."""
