@@ -1,4 +1,4 @@
-"""Elements as rows of Arrow, with the types that Parquet files and tables have for those of a stream."""
+"""Elements as rows of Arrow and back, with the types that Parquet files and tables have for those of a stream."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.errors import JobGraphError, RecordError
-from pystate.common.row import Row
+from pystate.common.row import Row, rows_of
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import SCALAR_RULES, is_byte_array
 from pystate.core.records.codec import shown
 
 _INSTANT = pa.timestamp("us", tz="UTC")
+_NO_ZONE = pa.timestamp("us")
+_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - of timestamps without a zone
+_MICROSECOND = dt.timedelta(microseconds=1)
 _PLAIN = {
     TypeKind.STRING: pa.string(),
     TypeKind.CHAR: pa.string(),
@@ -38,7 +41,7 @@ Convert = Callable[[Any], Any]
 
 
 class ArrowRows:
-    """Makes batches of Arrow of rows.
+    """Makes batches of Arrow of rows, and rows of batches.
 
     Args:
         row_type: A named ROW: the columns.
@@ -62,6 +65,7 @@ class ArrowRows:
         self._columns = [_column(part) for part in row_type.elements]
         arrow_type, _ = _column(row_type)
         self.schema = pa.schema(list(arrow_type))
+        self._back = [None if part.kind is TypeKind.SQL_TIMESTAMP else _from_column(part) for part in row_type.elements]
 
     def values(self, element: Any) -> Sequence[Any]:
         """Return the values of an element, in the order of the columns.
@@ -86,6 +90,14 @@ class ArrowRows:
         except (pa.ArrowInvalid, pa.ArrowTypeError, ArithmeticError, TypeError, ValueError) as error:
             message = f"A row is no {self.row_type.name}: {error}"
             raise RecordError(message, hint=f"declare the right row_type for {self._what}") from error
+
+    def elements(self, batch: pa.RecordBatch) -> list[Any]:
+        """Return the rows of a batch with the columns of `schema`; decimals may be of any scale."""
+        columns = [
+            _without_zone(column).to_pylist() if convert is None else list(map(convert, _without_zone(column).to_pylist()))
+            for column, convert in zip(batch.columns, self._back, strict=True)
+        ]
+        return rows_of(self._names, columns)
 
 
 def _column(type_info: TypeInformation) -> tuple[pa.DataType, Convert]:
@@ -132,6 +144,47 @@ def _struct(type_info: TypeInformation) -> tuple[pa.DataType, Convert]:
         return {name: to_arrow(one) for name, (_, to_arrow), one in zip(names, parts, values, strict=True)}
 
     return arrow_type, convert
+
+
+def _from_column(type_info: TypeInformation) -> Convert | None:
+    """Return what makes a value of a column, as Arrow gives it, one of the type; None where it is one."""
+    kind = type_info.kind
+    if kind is TypeKind.INSTANT:
+        return _none_safe(lambda at: Instant((micros := _micros(at)) // 1_000_000, micros % 1_000_000 * 1000))
+    if kind is TypeKind.SQL_TIMESTAMP:
+        return _none_safe(lambda at: at.replace(tzinfo=None))
+    if kind in (TypeKind.ROW, TypeKind.TUPLE):
+        return _from_struct(type_info)
+    if kind is TypeKind.MAP:
+        key, item = (_from_column(part) or _as_it_is for part in type_info.elements)
+        return _none_safe(lambda pairs: {key(name): item(value) for name, value in pairs})
+    if kind in _LISTS and not is_byte_array(type_info) and (part := _from_column(type_info.elements[0])) is not None:
+        return _none_safe(lambda values: list(map(part, values)))
+    return None
+
+
+def _from_struct(type_info: TypeInformation) -> Convert:
+    names, parts = type_info.get_field_names(), [_from_column(part) or _as_it_is for part in type_info.elements]
+    fields, is_tuple = type_info.row_names, type_info.kind is TypeKind.TUPLE
+
+    def convert(struct: Any) -> Any:
+        values = [part(struct[name]) for name, part in zip(names, parts, strict=True)]
+        return tuple(values) if is_tuple else Row.of_fields(fields, values)
+
+    return _none_safe(convert)
+
+
+def _none_safe(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _micros(at: dt.datetime) -> int:
+    return (at.replace(tzinfo=None) - _EPOCH) // _MICROSECOND
+
+
+def _without_zone(column: pa.Array) -> pa.Array:
+    """Return a column of timestamps without their zone, which is UTC, and any other as it is: so to_pylist() is faster."""
+    return column.cast(_NO_ZONE) if column.type == _INSTANT else column
 
 
 def _values(value: Any, names: Any, type_info: TypeInformation) -> Sequence[Any] | None:

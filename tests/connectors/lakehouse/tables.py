@@ -12,13 +12,20 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from pystate.common.time import Duration, Instant
 from pystate.common.type_info import Types
 from pystate.connectors.delta.delta_sink import DeltaSink
+from pystate.connectors.delta.delta_source import DeltaSource
 from pystate.connectors.iceberg.iceberg_sink import IcebergSink
+from pystate.connectors.iceberg.iceberg_source import IcebergSource, StreamingStartingStrategy
 from pystate.connectors.lakehouse.table_committer import TableCommitter
 from pystate.connectors.lakehouse.table_sink import TableSink
+from pystate.connectors.lakehouse.table_source import TableSource
 
 ROW = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
+
+
+SHORT = Duration.of_millis(1)
 
 
 COLUMNS = pa.schema([("word", pa.string()), ("n", pa.int64())])
@@ -95,6 +102,54 @@ class DeltaTables:
             self.path, pa.Table.from_pylist(rows, pa.schema([("word", pa.string()), ("n", pa.int64())])), mode="append"
         )
 
+    def source(self, change: Callable[[Any], Any] = lambda builder: builder) -> TableSource:
+        return change(DeltaSource.for_bounded_row_data(self.path).with_row_type(ROW)).build()
+
+    def following(self, change: Callable[[Any], Any] = lambda builder: builder) -> TableSource:
+        builder = DeltaSource.for_continuous_row_data(self.path).with_row_type(ROW)
+        return change(builder.update_check_interval(SHORT)).build()
+
+    def as_of(self, builder: Any, version: int) -> Any:
+        return builder.version_as_of(version)
+
+    def beginning_with(self, builder: Any, version: int) -> Any:
+        return builder.starting_version(version)
+
+    def beginning_at(self, builder: Any, at: Instant) -> Any:
+        return builder.starting_timestamp(at)
+
+    def beginning_now(self, builder: Any) -> Any:
+        return builder.starting_version("latest")
+
+    def skipping(self, builder: Any) -> Any:
+        return builder.skip_change_commits()
+
+    def version(self) -> int:
+        """Return what a source names the newest version."""
+        return DeltaTable(self.path).version()
+
+    def rewrite(self) -> None:
+        """Arrange the rows anew, as compaction does."""
+        DeltaTable(self.path).optimize.compact()
+
+    def delete(self, word: str) -> None:
+        DeltaTable(self.path).delete(f"word = '{word}'")
+
+    def forget(self) -> None:
+        """Forget all but the newest version."""
+        table = DeltaTable(self.path)
+        table.create_checkpoint()
+        for log in Path(self.path, "_delta_log").glob("*.json"):
+            if int(log.stem) < table.version():
+                log.unlink()
+
+    def add_column(self) -> None:
+        more = pa.table({"word": ["wide"], "n": [1], "more": pa.array([7], pa.int32())})
+        write_deltalake(self.path, more, mode="append", schema_mode="merge")
+
+    def data_files(self) -> list[Path]:
+        return list(Path(self.path).glob("*.parquet"))
+
     def drop(self) -> None:
         shutil.rmtree(self.path)
 
@@ -134,6 +189,74 @@ class IcebergTables:
     def write_beside(self, rows: list[dict[str, Any]]) -> None:
         """Write as another program does."""
         self.table().append(pa.Table.from_pylist(rows, COLUMNS))
+
+    def source(self, change: Callable[[Any], Any] = lambda builder: builder) -> TableSource:
+        return change(self._source()).build()
+
+    def following(self, change: Callable[[Any], Any] = lambda builder: builder) -> TableSource:
+        return change(self._source().streaming().monitor_interval(SHORT)).build()
+
+    def _source(self) -> Any:
+        return IcebergSource.for_table("db.t").with_catalog("tests", self.properties).with_row_type(ROW)
+
+    def as_of(self, builder: Any, version: int) -> Any:
+        return builder.snapshot_id(version)
+
+    def beginning_with(self, builder: Any, version: int) -> Any:
+        return builder.snapshot_id(version)
+
+    def beginning_at(self, builder: Any, at: Instant) -> Any:
+        return builder.as_of_timestamp(at)
+
+    def beginning_now(self, builder: Any) -> Any:
+        return builder.streaming(StreamingStartingStrategy.INCREMENTAL_FROM_LATEST_SNAPSHOT)
+
+    def skipping(self, builder: Any) -> Any:
+        return builder.streaming_skip_delete_snapshots().streaming_skip_overwrite_snapshots()
+
+    def version(self) -> int:
+        """Return what a source names the newest version."""
+        return self.table().current_snapshot().snapshot_id
+
+    def rewrite(self) -> None:
+        """Arrange the rows anew, as compaction does."""
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+        from pyiceberg.table.snapshots import Operation, Summary
+        from pyiceberg.table.update.snapshot import _OverwriteFiles
+
+        table = self.table()
+        rows, old = table.scan().to_arrow(), [task.file for task in table.scan().plan_files()]
+        new = list(_dataframe_to_data_files(table.metadata, rows, table.io))
+
+        class Replace(_OverwriteFiles):  # pyiceberg writes none
+            def _summary(self, properties: dict[str, str] = {}) -> Any:  # noqa: B006
+                return Summary(Operation.REPLACE, **super()._summary(properties).additional_properties)
+
+        with table.transaction() as transaction:
+            with Replace(Operation.OVERWRITE, transaction, table.io) as replace:
+                for file in old:
+                    replace.delete_data_file(file)
+                for file in new:
+                    replace.append_data_file(file)
+
+    def delete(self, word: str) -> None:
+        self.table().delete(f"word = '{word}'")
+
+    def forget(self) -> None:
+        """Forget all but the newest version."""
+        table = self.table()
+        with table.maintenance.expire_snapshots() as expire:
+            expire.by_ids([one.snapshot_id for one in table.metadata.snapshots[:-1]])
+
+    def add_column(self) -> None:
+        table = self.table()
+        more = pa.table({"word": ["wide"], "n": [1], "more": pa.array([7], pa.int32())})
+        with table.update_schema() as update:
+            update.union_by_name(more.schema)
+        table.append(more)
+
+    def data_files(self) -> list[Path]:
+        return list(self.folder.rglob("*.parquet"))
 
     def drop(self) -> None:
         sql_catalog(self.properties).drop_table("db.t")

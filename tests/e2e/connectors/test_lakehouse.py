@@ -7,10 +7,12 @@ from collections import Counter
 
 import pytest
 
-from pystate.common import Types
+from pystate.common import Row, Types
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
+from pystate.testing import SinkTestHarness
 from tests.connectors.lakehouse.conftest import FORMATS
+from tests.engines import on_both_engines
 from tests.faults.injection import Action, Faults, Step
 from tests.faults.processes import kill, needs_proc
 from tests.faults.workload import COUNTED, RECOVERING, Count, Watched
@@ -70,3 +72,53 @@ def test_slots_die_and_each_row_is_in_the_table_once(run_job, tmp_path, name):
     job.wait_for(lambda: found() == Counter(watched.pairs))
     job.savepoint(tmp_path / "savepoints", cancel=True)
     faults.disarm()
+
+
+def following(source, sink):
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        rows = env.from_source(source, None, "table").uid("table")
+        keyed = rows.key_by(lambda row: row.word, key_type=Types.STRING())
+        totals = keyed.reduce(lambda one, other: Row(word=one.word, n=one.n + other.n)).uid("totals")
+        totals.map(tuple, PAIR).sink_to(sink).uid("totals of it")
+        env.execute("following a table")
+
+    return program
+
+
+@pytest.mark.slow
+@on_both_engines
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_table_is_followed_into_another_over_a_killed_slot_and_a_savepoint(run_job, tmp_path, name):
+    (tmp_path / "from").mkdir()
+    (tmp_path / "to").mkdir()
+    read, made = FORMATS[name](tmp_path / "from"), FORMATS[name](tmp_path / "to")
+    with SinkTestHarness(read.sink()) as sink:
+        sink.open()  # makes the table
+    program = following(read.following(), made.sink(lambda builder: builder.with_row_type(PAIR)))
+    added = Counter()
+
+    def add(*words):
+        read.write_beside([{"word": word, "n": 1} for word in words])
+        added.update(words)
+
+    def is_done():
+        found = Counter(made.rows())
+        assert set(found.values()) <= {1}, "doubled"
+        return found == Counter((word, n) for word, count in added.items() for n in range(1, count + 1))
+
+    add(*"abca")
+    job = run_job(program, OPTIONS)
+    job.wait_running()
+    job.wait_for(is_done)
+    add(*"bd")
+    kill(sorted(job.master.slot_pids.values())[0])
+    add(*"ca")
+    job.wait_for(is_done)
+    path = job.savepoint(tmp_path / "savepoints", stop=True)
+    job.result()
+    read.rewrite()
+    add(*"de")
+    job = run_job(program, {**OPTIONS, "execution.state-recovery.path": path, "parallelism.default": "3"})
+    job.wait_for(is_done)
+    job.savepoint(tmp_path / "savepoints", cancel=True)

@@ -33,8 +33,8 @@ class TableFolder:
         elif scheme in _S3:
             self._base, self._files = rest, _s3(storage_options)
         else:
-            message = f"A DeltaSink can't write to {scheme}://."
-            raise JobGraphError(message, where=uri, hint="write to a path that every slot sees, or to s3://")
+            message = f"A Delta table on {scheme}:// can't be reached."
+            raise JobGraphError(message, where=uri, hint="use a path that every slot sees, or s3://")
 
     def write(self, path: str, content: Any) -> None:
         """Write a file whole: bytes, or a buffer of Arrow.
@@ -57,6 +57,14 @@ class TableFolder:
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
+
+    def open(self, path: str) -> Any:
+        """Return a file of Arrow to read from.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
+        return self._files.open_input_file(f"{self._base}/{path}")
 
     def missing(self, paths: Sequence[str]) -> str | None:
         """Return the first path that is not there; None if all are."""

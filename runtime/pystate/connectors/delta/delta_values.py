@@ -38,6 +38,18 @@ def partition_text(value: Any) -> str | None:
     raise RecordError(message, hint="partition by texts, numbers, dates and timestamps")
 
 
+def partition_value(text: str | None, of: Any) -> pa.Scalar:
+    """Return the value of a partition's column, of the type of Arrow, of its text in the log."""
+    if text is None or text == "":
+        return pa.scalar(None, of)
+    if pa.types.is_binary(of) or pa.types.is_large_binary(of):
+        return pa.scalar(text.encode(), of)
+    if pa.types.is_timestamp(of):
+        naive = pa.scalar(text.replace("T", " ").removesuffix("Z")).cast(pa.timestamp(of.unit))
+        return naive if of.tz is None else naive.cast(of)
+    return pa.scalar(text).cast(of)
+
+
 def statistics(rows: pa.Table) -> dict[str, Any]:
     """Return the statistics of a file, by which readers leave files out."""
     least: dict[str, Any] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from pystate.common.errors import JobGraphError
 from pystate.connectors.client_package import missing_client
 
 if TYPE_CHECKING:
@@ -47,3 +48,19 @@ class IcebergCatalog:
                 raise missing_client(message, "iceberg") from error
             self._catalog = load_catalog(self.name, **self._properties)
         return self._catalog
+
+
+def checked_identifier(identifier: str, what: str) -> str:
+    """Return a table's namespace and name.
+
+    Args:
+        identifier: As said.
+        what: The class that it is for.
+
+    Raises:
+        JobGraphError: It isn't that.
+    """
+    if not isinstance(identifier, str) or not all(identifier.split(".")) or "." not in identifier:
+        message = f"An Iceberg table is named by its namespace and its name, not {identifier!r}."
+        raise JobGraphError(message, hint=f'{what}.for_table("db.counts")')
+    return identifier

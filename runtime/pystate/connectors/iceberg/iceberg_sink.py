@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
-from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
+from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog, checked_identifier
 from pystate.connectors.iceberg.iceberg_staging import IcebergStaging, make_or_check, parsed_transform
 from pystate.connectors.lakehouse.table_sink import TableSink, TableSinkBuilder, TableSinkSettings
 
@@ -73,10 +72,7 @@ class IcebergSinkBuilder(TableSinkBuilder):
 
     def __init__(self, identifier: str) -> None:
         super().__init__()
-        if not isinstance(identifier, str) or not all(identifier.split(".")) or "." not in identifier:
-            message = f"An Iceberg table is named by its namespace and its name, not {identifier!r}."
-            raise JobGraphError(message, hint='IcebergSink.for_table("db.counts")')
-        self._identifier = identifier
+        self._identifier = checked_identifier(identifier, "IcebergSink")
         self._catalog = IcebergCatalog("default", {})
 
     def with_catalog(self, name: str, properties: Mapping[str, str] | None = None) -> IcebergSinkBuilder:

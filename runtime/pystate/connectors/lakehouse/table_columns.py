@@ -156,6 +156,63 @@ def fit(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def check_readable(rows: pa.Schema, table: pa.Schema, where: str) -> None:
+    """Check that the columns of rows can be read from a table.
+
+    Raises:
+        ConfigurationError: It has no such column, or one of another type.
+    """
+    lacking = [name for name in rows.names if name not in table.names]
+    if lacking:
+        message = f"The table has no column {', '.join(lacking)}."
+        raise ConfigurationError(message, where=where, hint=f"there are {', '.join(table.names)}")
+    for field in rows:
+        there = table.field(field.name).type
+        if not _reads(there, field.type):
+            message = f"The column {field.name} of the table is {there}, which isn't read as {field.type}."
+            raise ConfigurationError(message, where=where, hint="declare the type that the table has, and convert in map()")
+
+
+def _reads(there: Any, wanted: Any) -> bool:
+    types = pa.types
+    if types.is_timestamp(there) and types.is_timestamp(wanted):
+        return True  # without a zone it is one of UTC
+    if types.is_struct(there) and types.is_struct(wanted):
+        names = [one.name for one in there]
+        return all(one.name in names and _reads(there.field(one.name).type, one.type) for one in wanted)
+    if _is_list(there) and _is_list(wanted):
+        return _reads(there.value_type, wanted.value_type)
+    if types.is_map(there) and types.is_map(wanted):
+        return _reads(there.key_type, wanted.key_type) and _reads(there.item_type, wanted.item_type)
+    return widens(there, wanted)
+
+
+def read_as(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
+    """Return a batch of a table with the columns of a stream; those that the batch lacks are null.
+
+    Raises:
+        RecordError: A value doesn't fit in.
+    """
+    columns = []
+    for field in schema:
+        if field.name not in batch.schema.names:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        column = batch.column(field.name)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if column.type != field.type and not pa.types.is_decimal(column.type):  # a decimal keeps its scale
+            try:
+                # nanoseconds are cut to microseconds
+                column = column.cast(field.type, safe=not pa.types.is_timestamp(field.type))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+                message = f"The column {field.name} is {column.type}, which isn't read as {field.type}: {error}"
+                hint = "declare the type that the table has, and convert in map()"
+                raise RecordError(message, where=where, hint=hint) from error
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
 def _is_text(of: Any) -> bool:
     return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
 

@@ -4,5 +4,14 @@ from __future__ import annotations
 
 from pystate.connectors.delta.delta_orphans import find_orphans, remove_orphans
 from pystate.connectors.delta.delta_sink import DeltaSink, DeltaSinkBuilder
+from pystate.connectors.delta.delta_source import DeltaBoundedSourceBuilder, DeltaContinuousSourceBuilder, DeltaSource
 
-__all__ = ["DeltaSink", "DeltaSinkBuilder", "find_orphans", "remove_orphans"]
+__all__ = [
+    "DeltaBoundedSourceBuilder",
+    "DeltaContinuousSourceBuilder",
+    "DeltaSink",
+    "DeltaSinkBuilder",
+    "DeltaSource",
+    "find_orphans",
+    "remove_orphans",
+]

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from pystate.connectors.iceberg.iceberg_sink import IcebergSink, IcebergSinkBuilder
+from pystate.connectors.iceberg.iceberg_source import IcebergSource, IcebergSourceBuilder, StreamingStartingStrategy
 
-__all__ = ["IcebergSink", "IcebergSinkBuilder"]
+__all__ = ["IcebergSink", "IcebergSinkBuilder", "IcebergSource", "IcebergSourceBuilder", "StreamingStartingStrategy"]

@@ -1,0 +1,147 @@
+"""What is Iceberg's own of sources: partitions that change, files that delete rows, strategies."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pystate.common.errors import ConfigurationError, JobGraphError
+from pystate.common.row import Row
+from pystate.common.time import Duration, Instant
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.iceberg.iceberg_reading import IcebergReading
+from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSource, StreamingStartingStrategy
+from pystate.testing import SinkTestHarness, SourceTestHarness
+from tests.connectors.lakehouse.tables import sql_catalog
+
+NUMBERS = Types.ROW_NAMED(["n"], [Types.LONG()])
+
+
+class Place:
+    """A table in a catalog of the test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.properties = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/warehouse"}
+
+    def builder(self, row_type: TypeInformation = NUMBERS) -> Any:
+        return IcebergSource.for_table("db.t").with_catalog("tests", self.properties).with_row_type(row_type)
+
+    def table(self) -> Any:
+        return sql_catalog(self.properties).load_table("db.t")
+
+    def make(self, *numbers: int) -> Any:
+        catalog = sql_catalog(self.properties)
+        catalog.create_namespace_if_not_exists("db")
+        table = catalog.create_table("db.t", pa.schema([("n", pa.int64())]))
+        for number in numbers:
+            table.append(pa.table({"n": [number]}))
+        return table
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def read(source: Any, row_type: TypeInformation = NUMBERS) -> list[Any]:
+    with SourceTestHarness(lambda: source, output_type=row_type) as one:
+        return one.run_to_end()
+
+
+def test_a_table_whose_partitions_change_is_followed(place):
+    table = place.make(1)
+    source = place.builder().streaming().monitor_interval(Duration.of_millis(1)).build()
+    with SourceTestHarness(lambda: source, output_type=NUMBERS, parallelism=2) as one:
+        assert [row.n for row in one.run_until(lambda rows: len(rows) == 1)] == [1]
+        with place.table().update_spec() as spec:
+            spec.add_field("n", "bucket[4]")
+        place.table().append(pa.table({"n": list(range(10, 20))}))
+        assert sorted(row.n for row in one.run_until(lambda rows: len(rows) == 10)) == list(range(10, 20))
+    assert len(table.refresh().specs()) == 2
+
+
+def test_rows_at_places_that_a_file_deletes_are_left_out(place, tmp_path):
+    place.make().append(pa.table({"n": list(range(10))}))
+    reading = IcebergReading(place.builder().build()._catalog, "db.t")
+    (file,) = reading.files(reading.newest)
+    deletes = str(tmp_path / "deletes.parquet")
+    pq.write_table(pa.table({"file_path": [file["path"]] * 3, "pos": [0, 3, 9]}), deletes)
+    more = {**file, "path": f"file://{deletes}", "content": "POSITION_DELETES", "deletes": []}
+    batches = reading.batches({**file, "deletes": [more]}, ["n"], 2)
+    assert [n for batch in batches for n in batch.column("n").to_pylist()] == [4, 5, 6, 7, 8]
+
+
+def test_deletes_by_equality_are_refused(place, monkeypatch):
+    from pyiceberg.table import ManifestGroupPlanner
+
+    def plan(*_: Any) -> Any:
+        message = "PyIceberg does not yet support equality deletes"
+        raise ValueError(message)
+
+    place.make(1)
+    monkeypatch.setattr(ManifestGroupPlanner, "plan_files", plan)
+    with pytest.raises(ConfigurationError, match="can't be read: PyIceberg does not yet support equality deletes"):
+        read(place.builder().build())
+
+
+def test_the_earliest_snapshot_is_the_oldest_one_that_is_there(place):
+    table = place.make(1, 2, 3)
+    earliest = StreamingStartingStrategy.INCREMENTAL_FROM_EARLIEST_SNAPSHOT
+    source = place.builder().streaming(earliest).build()
+    with SourceTestHarness(lambda: source, output_type=NUMBERS) as one:
+        assert [row.n for row in one.run_until(lambda rows: len(rows) >= 3)] == [1, 2, 3]
+    with place.table().maintenance.expire_snapshots() as expire:
+        expire.by_id(table.metadata.snapshots[0].snapshot_id)
+    with SourceTestHarness(lambda: source, output_type=NUMBERS) as one:
+        assert [row.n for row in one.run_until(lambda rows: len(rows) >= 2)] == [2, 3]
+
+
+def test_a_snapshot_and_a_strategy_are_not_said_together(place):
+    with pytest.raises(JobGraphError, match="was told already where to begin"):
+        place.builder().streaming(StreamingStartingStrategy.INCREMENTAL_FROM_LATEST_SNAPSHOT).snapshot_id(1)
+    with pytest.raises(JobGraphError, match="named by its namespace"):
+        IcebergSource.for_table("t")
+
+
+def test_columns_that_got_another_name_or_type_are_read_by_their_ids(place):
+    table = place.make()
+    with table.update_schema() as update:
+        update.add_column("small", __import__("pyiceberg.types").types.IntegerType())
+    table.append(pa.table({"n": [1], "small": pa.array([5], pa.int32())}))
+    with table.update_schema() as update:
+        update.rename_column("n", "number")
+        update.update_column("small", __import__("pyiceberg.types").types.LongType())
+    row_type = Types.ROW_NAMED(["small", "number"], [Types.LONG(), Types.LONG()])
+    assert read(place.builder(row_type).build(), row_type) == [Row(small=5, number=1)]
+
+
+def test_times_and_exact_numbers_come_back(place):
+    names = ["time", "at", "moment", "exact", "list", "map"]
+    inner = Types.ROW_NAMED(["x", "at"], [Types.BIG_DEC(), Types.INSTANT()])
+    types = [Types.SQL_TIME(), Types.SQL_TIMESTAMP(), Types.INSTANT(), Types.BIG_DEC()]
+    row_type = Types.ROW_NAMED(names, [*types, Types.LIST(inner), Types.MAP(Types.STRING(), Types.SQL_TIMESTAMP())])
+    at = dt.datetime(2024, 5, 1, 12, 30, 15, 123456)  # noqa: DTZ001
+    row = Row.of_fields(
+        names,
+        [
+            dt.time(1, 2, 3, 4),
+            at,
+            Instant(-5, 7000),
+            Decimal("1.25"),
+            [Row(x=Decimal(2), at=Instant(1, 1000))],
+            {"a": at, "b": None},
+        ],
+    )
+    sink = IcebergSink.for_table("db.t").with_catalog("tests", place.properties).with_row_type(row_type).build()
+    with SinkTestHarness(sink) as one:
+        one.open()
+        one.process_element(row)
+        one.snapshot(1)
+        one.notify_of_completed_checkpoint(1)
+    assert read(place.builder(row_type).build(), row_type) == [row]
