@@ -19,6 +19,7 @@ from pystate.connectors.delta.delta_files import TableFolder
 from pystate.connectors.delta.delta_values import partition_text, statistics
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, with_columns
+from pystate.connectors.lakehouse.upserts import DELETED
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -100,6 +101,10 @@ class DeltaStaging(StagingTable):
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, RemoveAction
 
+        upserts = self.upserts_of(files)
+        if upserts is not None:
+            self._merge(*upserts, owner, serial)
+            return
         adds: list[AddAction | RemoveAction] = [
             AddAction(one["path"], one["size"], one["partition"], one["at"], True, one["stats"]) for one in files
         ]
@@ -110,6 +115,32 @@ class DeltaStaging(StagingTable):
             )
         except CommitFailedError as error:
             raise CommitConflictError(str(error)) from error
+
+    def _merge(self, rows: pa.Table, keys: Sequence[str], owner: str, serial: int) -> None:
+        """Have rows replace those of their keys, with the marker in the same commit; deltalake rewrites their files."""
+        from deltalake import CommitProperties, Transaction
+        from deltalake.exceptions import CommitFailedError
+
+        app = _app(owner)
+        marker = CommitProperties(
+            {"pystate": owner}, max_commit_retries=0, app_transactions=[Transaction(app, serial)]
+        )  # a commit that comes between has to be looked at: it may be this one
+        same = " AND ".join(f"t.{_quoted(key)} = s.{_quoted(key)}" for key in keys)
+        values = {_quoted(name): f"s.{_quoted(name)}" for name in self.schema.names}
+        deleted = f"s.{DELETED}"
+        before = self.table.version()
+        try:
+            (
+                self.table.merge(rows, same, source_alias="s", target_alias="t", commit_properties=marker)
+                .when_matched_delete(deleted)
+                .when_matched_update(values, f"NOT {deleted}")
+                .when_not_matched_insert(values, f"NOT {deleted}")
+                .execute()
+            )
+        except CommitFailedError as error:
+            raise CommitConflictError(str(error)) from error
+        if self.table.version() == before:  # nothing was there to be deleted
+            self.commit([], owner, serial)
 
     @override
     def missing(self, files: Sequence[DataFile]) -> str | None:
@@ -122,6 +153,10 @@ class DeltaStaging(StagingTable):
     @override
     def put(self, name: str, content: bytes) -> None:
         self.folder.write(f"{LISTS}/{name}", content)
+
+    @override
+    def place(self, name: str) -> str:
+        return f"{LISTS}/{name}"
 
     @override
     def get(self, name: str) -> bytes | None:
@@ -232,6 +267,10 @@ def _check(table: DeltaStaging, partition_by: Sequence[str] | None) -> None:
     if reasons:
         message = f"The table has {', '.join(reasons)}, which a sink that adds files can't keep."
         raise ConfigurationError(message, where=table.name, hint="write to a table without, and copy from there with Spark")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _app(owner: str) -> str:

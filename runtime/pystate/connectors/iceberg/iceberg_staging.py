@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pystate.common.errors import ConfigurationError, JobGraphError, RecordError
@@ -16,9 +18,10 @@ from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
 from pystate.connectors.iceberg.iceberg_data_file import from_plain, to_plain
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
+from pystate.connectors.lakehouse.upserts import DELETED
 
 if TYPE_CHECKING:
-    from pyiceberg.table import Table
+    from pyiceberg.table import Table, Transaction
 
 LISTS = "pystate"
 """The folder of lists of staged files, beside `data` and `metadata`."""
@@ -56,6 +59,11 @@ class IcebergStaging(StagingTable):
         return [to_plain(file, self.table.metadata.default_spec_id) for file in files]
 
     @override
+    def stage_upserts(self, rows: pa.Table, stem: str, keys: Sequence[str]) -> list[DataFile]:
+        check_nulls(rows, self.name)
+        return super().stage_upserts(rows, stem, keys)
+
+    @override
     def committed(self, owner: str) -> int:
         key = f"{MARKER}{owner}"
         found = [self.table.properties.get(key)]
@@ -69,7 +77,8 @@ class IcebergStaging(StagingTable):
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
 
         marker = {f"{MARKER}{owner}": str(serial)}
-        added = [from_plain(one) for one in self._as_partitioned_now(files)]
+        upserts = self.upserts_of(files)
+        added = [from_plain(one) for one in self._as_partitioned_now([] if upserts is not None else files)]
         # pyiceberg would try a conflict again by itself, and add the files a second time after a commit of the same marker.
         # It takes the number from the metadata in hand; the table's own stays as it is, for other writers
         metadata = self.table.metadata
@@ -77,6 +86,8 @@ class IcebergStaging(StagingTable):
         try:
             with self.table.transaction() as transaction:
                 transaction.set_properties(dict(marker))
+                if upserts is not None:
+                    _replace(transaction, *upserts, marker)
                 if added:
                     with transaction.update_snapshot(snapshot_properties=marker).fast_append() as append:
                         for one in added:
@@ -95,20 +106,24 @@ class IcebergStaging(StagingTable):
 
     @override
     def put(self, name: str, content: bytes) -> None:
-        with self.table.io.new_output(self._place(name)).create(overwrite=True) as stream:
+        with self.table.io.new_output(self.place(name)).create(overwrite=True) as stream:
             stream.write(content)
+
+    @override
+    def place(self, name: str) -> str:
+        return f"{self.table.location().rstrip('/')}/{LISTS}/{name}"
 
     @override
     def get(self, name: str) -> bytes | None:
         try:
-            with self.table.io.new_input(self._place(name)).open() as stream:
+            with self.table.io.new_input(self.place(name)).open() as stream:
                 return bytes(stream.read())
         except FileNotFoundError:
             return None
 
     @override
     def drop(self, names: Sequence[str]) -> None:
-        self._delete([self._place(name) for name in names])
+        self._delete([self.place(name) for name in names])
 
     def _as_partitioned_now(self, files: Sequence[DataFile]) -> list[DataFile]:
         """Return the files; the rows of those that were staged with an older partition spec are staged again."""
@@ -120,15 +135,24 @@ class IcebergStaging(StagingTable):
             fitting += self.stage(fit(rows, self.schema, self.name), "")
         return fitting
 
-    def _place(self, name: str) -> str:
-        return f"{self.table.location().rstrip('/')}/{LISTS}/{name}"
-
     def _delete(self, places: Sequence[str]) -> None:
         for place in places:
             try:
                 self.table.io.delete(place)
             except FileNotFoundError:
                 continue
+
+
+def _replace(transaction: Transaction, rows: pa.Table, keys: Sequence[str], marker: dict[str, str]) -> None:
+    """Have rows replace those of their keys; pyiceberg rewrites the files that hold these."""
+    from pyiceberg.table.upsert_util import create_match_filter
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that no row has one of the keys
+        transaction.delete(create_match_filter(rows, list(keys)), snapshot_properties=marker)
+    kept = rows.filter(pc.invert(rows.column(DELETED))).drop_columns([DELETED])
+    if kept.num_rows:
+        transaction.append(kept, snapshot_properties=marker)
 
 
 def check_nulls(rows: pa.Table, where: str) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pystate.connectors.lakehouse.upserts import latest
 
 DataFile = dict[str, Any]
-"""A staged file in plain values: with `path`, and what else its format needs to commit it."""
+"""A staged file in plain values: `path`, and what its format needs to commit it; with `upserts` its rows replace others."""
 
 
 class CommitConflictError(Exception):
@@ -38,6 +42,41 @@ class StagingTable(ABC):
             stem: What the files' names begin with.
         """
 
+    def stage_upserts(self, rows: pa.Table, stem: str, keys: Sequence[str]) -> list[DataFile]:
+        """Write rows that replace others to a file beside the data, which a commit reads.
+
+        Args:
+            rows: With the columns of `schema` and `DELETED`, one of each key.
+            stem: What the file's name begins with.
+            keys: The columns by which they replace others.
+        """
+        content = pa.BufferOutputStream()
+        pq.write_table(rows, content)
+        name = f"{stem}-{uuid.uuid4().hex}.upserts"
+        self.put(name, content.getvalue())
+        return [{"path": self.place(name), "upserts": name, "keys": list(keys)}]
+
+    def upserts_of(self, files: Sequence[DataFile]) -> tuple[pa.Table, list[str]] | None:
+        """Return the rows that staged files replace others with, the last one of each key, and the keys.
+
+        Returns:
+            None if the files are data files.
+
+        Raises:
+            CommitConflictError: One is gone: another process may have committed it.
+        """
+        found = []
+        for name in upserts_among(files):
+            content = self.get(name)
+            if content is None:
+                message = f"{name} is gone"
+                raise CommitConflictError(message)
+            found.append(pq.read_table(pa.BufferReader(content)))
+        if not found:
+            return None
+        keys = [str(key) for key in files[-1]["keys"]]
+        return latest(pa.concat_tables(found, promote_options="permissive"), keys, self.name), keys
+
     @abstractmethod
     def committed(self, owner: str) -> int:
         """Return the highest serial that was committed for an owner; -1 for none."""
@@ -63,9 +102,18 @@ class StagingTable(ABC):
         """Write a small file beside the data, which no reader of the table sees."""
 
     @abstractmethod
+    def place(self, name: str) -> str:
+        """Return the path of such a file, as data files have it."""
+
+    @abstractmethod
     def get(self, name: str) -> bytes | None:
         """Return the content of such a file; None if there is none."""
 
     @abstractmethod
     def drop(self, names: Sequence[str]) -> None:
         """Delete such files, as far as they are there."""
+
+
+def upserts_among(files: Sequence[DataFile]) -> list[str]:
+    """Return the names of those staged files whose rows replace others."""
+    return [str(one["upserts"]) for one in files if "upserts" in one]

@@ -13,7 +13,7 @@ import msgpack
 
 from pystate.common.errors import CommitError, CorruptSnapshotError
 from pystate.common.overrides import override
-from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
+from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, upserts_among
 from pystate.connectors.lakehouse.table_writer import ATTEMPT_BITS, VERSION, list_name
 from pystate.connectors.sink import CommitRequest, JointCommitter
 
@@ -114,7 +114,7 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                 continue
             self.step("committed")
             del self._empty[owner]
-            self._drop(table, list(itertools.chain(lists, *empty)))
+            self._drop(table, list(itertools.chain(lists, *empty, upserts_among(files))))
             return True
         return False
 
@@ -130,7 +130,7 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
         files: list[DataFile] = []
         names: list[str] = []
         for part in range(parts):
-            serial = one["serial"]
+            serial, own = one["serial"], list[DataFile]()
             while serial > marker:
                 name = list_name(owner, serial, part)
                 content = table.get(name)
@@ -142,7 +142,8 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                     raise CommitError(message, where=table.name, hint=hint)
                 names.append(name)
                 _, serial, found = msgpack.unpackb(content, strict_map_key=False)
-                files += found
+                own = [*found, *own]  # the oldest first: rows of the same key replace each other
+            files += own
         return files, names
 
     def _drop(self, table: StagingTable, names: Sequence[str]) -> None:

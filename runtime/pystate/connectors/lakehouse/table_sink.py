@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.staging_table import StagingTable
 from pystate.connectors.lakehouse.table_committer import TableCommitter
 from pystate.connectors.lakehouse.table_writer import TableWriter
+from pystate.connectors.lakehouse.upserts import Upserts
 from pystate.connectors.sink import CommitterInitContext, Sink, SupportsCommitter, WriterInitContext
 from pystate.connectors.typed_sink import SupportsElementType
 
@@ -36,6 +37,7 @@ class TableSinkSettings:
         most_bytes: How large they are at most, in memory.
         evolve: Whether columns are added to the table that the rows have and the table doesn't.
         properties: The properties of a table that is made.
+        upserts: By what rows replace others; None for rows that are appended.
     """
 
     row_type: TypeInformation | None = None
@@ -45,6 +47,7 @@ class TableSinkSettings:
     most_bytes: int = 128 << 20
     evolve: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
+    upserts: Upserts | None = None
 
 
 class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementType):
@@ -52,10 +55,16 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
 
     Args:
         settings: How rows are written.
+
+    Raises:
+        JobGraphError: Rows that replace others are to be sorted.
     """
 
     def __init__(self, settings: TableSinkSettings) -> None:
         self.settings = settings
+        if settings.upserts is not None and settings.sort_by:
+            message = "Rows that replace others aren't sorted: the library writes the files anew that hold them."
+            raise JobGraphError(message, hint="leave with_sort_by() out")
 
     @property
     def guarantee_reason(self) -> str:
@@ -80,7 +89,7 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
             message = f"{type(self).__name__} doesn't know the columns of its rows."
             raise JobGraphError(message, hint="with_row_type(Types.ROW_NAMED([...], [...]))")
         rows = ArrowRows(of.row_type, "a table")
-        return TableWriter(self._make_or_check, rows, of.most_rows, of.most_bytes, of.sort_by, context)
+        return TableWriter(self._make_or_check, rows, of.most_rows, of.most_bytes, of.sort_by, context, of.upserts)
 
     @override
     def create_committer(self, context: CommitterInitContext) -> TableCommitter:
@@ -128,6 +137,24 @@ class TableSinkBuilder:
     def with_sort_by(self: B, *columns: str) -> B:
         """Set the columns by which the rows of each file are sorted, ascending."""
         return self._set(sort_by=columns)
+
+    def with_upsert_by(self: B, *columns: str) -> B:
+        """Have each row replace the one with the same values of these columns: the files that hold such a row are rewritten.
+
+        Rows of the kind DELETE delete it. The stream is keyed by these columns, so that rows of a key stay in order.
+        """
+        if not columns:
+            message = "with_upsert_by() takes the columns by which rows replace others."
+            raise JobGraphError(message, hint='with_upsert_by("id")')
+        before = self._settings.upserts
+        return self._set(upserts=Upserts(columns, None if before is None else before.delete_when))
+
+    def with_delete_when(self: B, predicate: Callable[[Any], bool]) -> B:
+        """Set which elements delete the row of their key, besides those of the kind DELETE."""
+        if self._settings.upserts is None:
+            message = "Rows can be deleted by their key only."
+            raise JobGraphError(message, hint='with_upsert_by("id").with_delete_when(...)')
+        return self._set(upserts=Upserts(self._settings.upserts.keys, predicate))
 
     def with_max_rows_per_file(self: B, rows: int) -> B:
         """Set how many rows a file has at most; a checkpoint ends it in any case."""

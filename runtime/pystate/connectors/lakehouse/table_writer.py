@@ -15,6 +15,7 @@ from pystate.common.overrides import override
 from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.staging_table import DataFile, StagingTable
 from pystate.connectors.lakehouse.table_columns import fit
+from pystate.connectors.lakehouse.upserts import DELETED, Upserts, latest
 from pystate.connectors.sink import InitContext, JointCommitSinkWriter, SinkWriter, WriterInitContext
 
 VERSION = 1
@@ -52,6 +53,7 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         most_bytes: How many bytes of them, as Arrow has them in memory.
         sort_by: The columns by which the rows of a file are sorted.
         context: Of the sink.
+        upserts: By what rows replace others; None for rows that are appended.
 
     Raises:
         JobGraphError: The rows have no such column to sort by.
@@ -65,12 +67,17 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         most_bytes: int,
         sort_by: Sequence[str],
         context: WriterInitContext,
+        upserts: Upserts | None = None,
     ) -> None:
         unknown = [column for column in sort_by if column not in rows.schema.names]
         if unknown:
             message = f"The rows have no {', '.join(unknown)} to sort by."
             raise JobGraphError(message, hint=f"there are {', '.join(rows.schema.names)}")
         self._table = open_table(rows.schema)
+        self._upserts = upserts
+        self._deleted: list[bool] = []
+        if upserts is not None:
+            upserts.check(rows.schema, self._table.name)
         self._arrow = rows
         self._most_rows = most_rows
         self._most_bytes = most_bytes
@@ -90,6 +97,10 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
 
     @override
     def write(self, element: Any, context: SinkWriter.Context) -> None:
+        if self._upserts is not None:
+            if self._upserts.is_told_again(element):
+                return
+            self._deleted.append(self._upserts.deletes(element))
         self._rows.append(self._arrow.values(element))
         if len(self._rows) >= self._chunk:
             self._to_arrow()
@@ -132,6 +143,9 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         if not rows:
             return
         batch = self._arrow.batch(rows)
+        if self._upserts is not None:
+            deleted, self._deleted = self._deleted, []
+            batch = pa.RecordBatch.from_arrays([*batch.columns, pa.array(deleted)], names=[*batch.schema.names, DELETED])
         self._batches.append(batch)
         self._count += batch.num_rows
         self._bytes += batch.nbytes
@@ -143,7 +157,14 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         self._count = self._bytes = 0
         if not batches:
             return
-        rows = fit(pa.Table.from_batches(batches), self._table.schema, self._table.name)
+        found = pa.Table.from_batches(batches)
+        if self._upserts is not None:
+            last = latest(found, self._upserts.keys, self._table.name)
+            rows = fit(last.drop_columns([DELETED]), self._table.schema, self._table.name)
+            rows = rows.append_column(DELETED, last.column(DELETED))
+            self._files += self._table.stage_upserts(rows, self._stem, self._upserts.keys)
+            return
+        rows = fit(found, self._table.schema, self._table.name)
         if self._sort_by:
             rows = rows.sort_by(self._sort_by)
         self._files += self._table.stage(rows, self._stem)
