@@ -317,6 +317,9 @@ def test_a_file_that_is_none_of_a_job_is_refused(served: InProcess, name: str) -
         told(served, files={name: file_to_text(b"{}")})
 
 
+VERTEX = {"id": JOB, "uid": "count", "name": "count", "parallelism": 1, "status": "RUNNING"}
+
+
 def _with(**changes: Any) -> dict[str, str]:
     return {"status.json": file_to_text(json.dumps({**status_file(JobStatus.RUNNING), **changes}).encode())}
 
@@ -340,6 +343,7 @@ def _with(**changes: Any) -> dict[str, str]:
         {"files": _with(timestamps={"RUNNING": 2**62})},
         {"files": _with(timestamps={})},
         {"files": _with(state="WELL")},
+        {"files": _with(vertices=[{**VERTEX, "parallelism": 2**40}])},
         {"files": {"status.json": file_to_text(b"[" * 100_000)}},
         {"files": {"status.json": file_to_text(b"{}")}},
         {"files": {"metrics.json": file_to_text(b"{")}},

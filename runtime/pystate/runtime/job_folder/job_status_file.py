@@ -13,7 +13,7 @@ from pystate.common.configuration.groups.execution_options import ExecutionEngin
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.common.stream_guarantee import StreamGuarantee
-from pystate.common.text.plain_data import MAX_INT, Bounds, Natural, OpenPlainData
+from pystate.common.text.plain_data import Bounds, Natural, OpenPlainData
 from pystate.runtime.job_folder.content import FileContent
 from pystate.runtime.job_folder.failure_history import AttemptFailure, JobFailure, with_failure
 
@@ -39,7 +39,8 @@ LEGAL_MOVES: Mapping[JobStatus, frozenset[JobStatus]] = {
 
 Instant = Annotated[int, Bounds(-1, 253_402_300_799_999)]
 """Milliseconds since 1970, up to the year 9999; -1 for never."""
-OrUnknown = Annotated[int, Bounds(-1, MAX_INT)]
+Parallelism = Annotated[int, Bounds(-1, 1 << 15)]
+"""Flink's upper bound; -1 for unknown."""
 
 
 class IllegalJobStatusMoveError(PystateError):
@@ -61,7 +62,7 @@ class JobVertexStatus(OpenPlainData):
     id: str
     uid: str
     name: str
-    parallelism: int
+    parallelism: Parallelism
     status: JobStatus
 
 
@@ -95,8 +96,8 @@ class JobStatusFile(OpenPlainData, FileContent):
 
     state: JobStatus
     name: str = ""
-    parallelism: OrUnknown = -1
-    max_parallelism: OrUnknown = -1
+    parallelism: Parallelism = -1
+    max_parallelism: Parallelism = -1
     start_time: Instant = -1
     end_time: Instant = -1
     timestamps: dict[str, Instant] = field(default_factory=dict)
