@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import struct
 import threading
 
 import pytest
@@ -105,3 +106,14 @@ def test_who_hangs_up_on_a_connection_that_is_being_closed_leaves_alone_the_next
         next_one.close()
         other.sendall(b"a")
         assert taken.recv(1) == b"a"
+
+
+def test_a_peer_may_take_less_time_to_prove_the_secret_than_to_answer(server):
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ControlError, match="No connection"):
+        connect(silent.getsockname(), SECRET, timeout=LONGEST_S, proving=0.1)  # its kernel accepts, as of a stopped process
+    with (
+        connect((server.host, server.port), SECRET, timeout=7.0, proving=LONGEST_S) as connection,
+        socket.socket(fileno=os.dup(connection.fileno())) as same,
+    ):
+        limit = same.getsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.calcsize("ll"))
+        assert struct.unpack("ll", limit)[0] == 7
