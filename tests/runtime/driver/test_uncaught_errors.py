@@ -24,6 +24,12 @@ def main():
 main()
 """
 REFUSED = 'raise JobExecutionError("It runs already.", where="there", hint="pystate list")'
+CAUGHT = """
+    try:
+        int("x" if sys.argv else "y")
+    except ValueError as error:
+        raise JobExecutionError("Mine.") from error
+"""
 
 
 def _said(folder: Path, raises: str, before: str = "", *options: str) -> str:
@@ -46,16 +52,23 @@ def test_a_refusal_is_sentence_place_and_next_step(tmp_path: Path) -> None:
     [
         ("raise ValueError(1)", "", ()),
         ('raise UserFunctionError("ValueError: 1")', "", ()),
-        ('raise JobExecutionError("Mine.") from ValueError(1)', "", ()),
+        (CAUGHT, "", ()),
         (REFUSED, "sys.ps1 = '>>> '", ()),
         (REFUSED, "", ("-X", "dev")),
     ],
-    ids=["of Python", "of a function", "comes of one of Python", "at a prompt", "for developers"],
+    ids=["of Python", "of a function", "comes of one of a function", "at a prompt", "for developers"],
 )
 def test_other_errors_keep_their_stack_trace(tmp_path: Path, raises: str, before: str, options: tuple[str, ...]) -> None:
     said = _said(tmp_path, raises, before, *options)
     assert "Traceback (most recent call last):" in said
     assert "error: " not in said.splitlines()[0]
+
+
+def test_one_that_comes_of_an_error_inside_of_pystate_is_told_in_words(tmp_path: Path) -> None:
+    inside = 'from pystate.common.processes.job_manager_address import parse_address; parse_address("host:x")'
+    assert _said(tmp_path, inside).startswith("error: The address of the job manager must be host:port")
+    damaged = "import pathlib, pystate.common.files.tokens as tokens; tokens.read_home_token(pathlib.Path(sys.argv[0]))"
+    assert _said(tmp_path, damaged).startswith("error: The token is damaged: ")
 
 
 def test_a_hook_of_the_program_stays(tmp_path: Path) -> None:

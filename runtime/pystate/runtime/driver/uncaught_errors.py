@@ -7,14 +7,14 @@ import traceback
 from types import TracebackType
 
 from pystate.common.errors import PystateError, UserFunctionError
-from pystate.common.user_code.user_frames import add_user_frame
+from pystate.common.user_code.user_frames import add_user_frame, user_frame
 
 
 def tell_errors_in_words() -> None:
     """Let errors for people that end this program be told without a stack trace, which says nothing of its author's code.
 
     Only where nobody else has a say in that: not at a prompt, in a notebook, in a program with a hook of its own, or with
-    `python -X dev`. Errors of the author's functions, and those that come of one of Python's, keep their stack trace.
+    `python -X dev`. What the author's functions raise keeps its stack trace.
     """
     at_a_prompt = hasattr(sys, "ps1") or sys.flags.interactive
     if sys.excepthook is sys.__excepthook__ and not at_a_prompt and not sys.flags.dev_mode:
@@ -31,10 +31,13 @@ def _tell(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 
 def _is_whole(error: BaseException) -> bool:
-    """Whether its text says all: neither it nor what it comes of is of the author's functions, or of Python's classes."""
-    cause: BaseException | None = error
+    """Whether its text says all: neither it nor what it comes of was raised by the author's functions."""
+    if isinstance(error, UserFunctionError):
+        return False
+    cause = error.__cause__
     while cause is not None:
-        if isinstance(cause, UserFunctionError) or not isinstance(cause, (PystateError, OSError)):
+        trace = "".join(traceback.format_exception(type(cause), cause, cause.__traceback__, chain=False))
+        if isinstance(cause, UserFunctionError) or user_frame(trace):
             return False
         cause = cause.__cause__
     return True
