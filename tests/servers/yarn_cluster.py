@@ -29,6 +29,16 @@ from tests.waiting import LONGEST_S, wait_until
 JARS = SERVERS / "yarn"
 SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 """For spark.yarn.jars: without it each application uploads 400 MB."""
+SMALL_APPLICATION = {
+    "spark.yarn.jars": f"local:{SPARK_JARS}/*",
+    "spark.driver.memory": "512m",
+    "spark.driver.memoryOverhead": "1g",
+    "spark.executor.instances": "2",
+    "spark.executor.cores": "4",
+    "spark.executor.memory": "512m",
+    "spark.executor.memoryOverhead": "1g",
+}
+"""Settings of an application for two subtasks, whose driver may be a container."""
 _MARK = "PYSTATE_TESTS_YARN"
 """A variable of the daemons and of all containers, which live on where their node manager is killed."""
 _OPENED = [

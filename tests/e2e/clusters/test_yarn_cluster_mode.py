@@ -63,20 +63,14 @@ class Submitted:
         archive = _archive(root)
         python = bare_python(root / "bare")
         settings = {
+            **yarn_cluster.SMALL_APPLICATION,
             "spark.pystate.parallelism.default": "2",
             "spark.pystate.job-id": JOB,
             "spark.pystate.jobmanager.address": f"127.0.0.1:{port_of(manager)}",
             "spark.pystate.execution.checkpointing.dir": f"hdfs://{cluster.hdfs.address}/checkpoints",
             "spark.pyspark.python": str(python),
             "spark.yarn.appMasterEnv.PYSTATE_HOME": str(self.pystate.home.root),
-            "spark.yarn.jars": f"local:{yarn_cluster.SPARK_JARS}/*",
             "spark.yarn.maxAppAttempts": "2",
-            "spark.driver.memory": "512m",
-            "spark.driver.memoryOverhead": "1g",
-            "spark.executor.instances": "2",
-            "spark.executor.cores": "4",
-            "spark.executor.memory": "512m",
-            "spark.executor.memoryOverhead": "1g",
         }
         said = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
         files = f"{archive},{root / 'words.py'}"
