@@ -188,6 +188,10 @@ def test_the_environment_names_the_job_manager_where_no_option_does(tmp_path: Pa
     assert terms is not None
     assert terms.addresses == ["127.0.0.1:1", "127.0.0.1:2"]
     assert terms.host == "127.0.0.1"
+    monkeypatch.setenv("PYSTATE_JOBMANAGER", "127.0.0.1:1\n27.0.0.1:2")
+    with pytest.raises(UsageError) as raised:
+        JobManagerTerms.of(Configuration(), home)
+    assert raised.value.where == "PYSTATE_JOBMANAGER"
 
 
 @pytest.mark.parametrize("required", [True, False])

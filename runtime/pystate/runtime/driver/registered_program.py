@@ -24,7 +24,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.job_manager_options import HeartbeatManagerOptions
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.groups.security_options import SecurityOptions
-from pystate.common.errors import ConfigurationError, PystateError
+from pystate.common.errors import ConfigurationError, PystateError, UsageError
 from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.files.job_files import JobFile, read_job_file
 from pystate.common.files.tokens import read_home_token
@@ -81,10 +81,17 @@ class JobManagerTerms:
             PystateError: The address, the host's name or the secret is not what it should be.
         """
         get = configuration.get
-        named = get(PystateOptions.JOBMANAGER_ADDRESS) or os.environ.get(JOB_MANAGER)
-        addresses = [word.strip() for word in (named or "").split(",") if word.strip()]
+        configured = get(PystateOptions.JOBMANAGER_ADDRESS)
+        named = configured or os.environ.get(JOB_MANAGER) or ""
+        addresses = [word.strip() for word in named.split(",") if word.strip()]
         if not addresses:
             return None
+        for address in addresses:
+            try:
+                parse_address(address)
+            except UsageError as error:
+                error.where = PystateOptions.JOBMANAGER_ADDRESS.key if configured else JOB_MANAGER
+                raise
         token = configured_token(configuration) or read_home_token(home.token)
         if token is None:
             message = f"There is no secret to prove to the job manager at {addresses[0]}."
