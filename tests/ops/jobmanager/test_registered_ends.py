@@ -83,6 +83,15 @@ def test_one_that_was_not_heard_of_again_is_told_of_as_such(served: InProcess) -
     assert "How the job ended, if it ended while no job manager ran, is said there: there:/home." in failure
 
 
+def test_the_next_start_of_the_program_may_tell_of_the_end_that_was_missed(served: InProcess) -> None:
+    told(served)
+    (job,) = served.dispatcher.jobs()
+    job._observed = lambda: 10**6
+    assert served.dispatcher.job(JOB).state() is JobStatus.FAILED
+    told(served, incarnation="second", ended=True, files=ended_files(JobStatus.FINISHED))
+    assert served.dispatcher.job(JOB).state() is JobStatus.FINISHED
+
+
 # -- silence
 
 

@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.errors import ConfigurationError
+from pystate.common.errors import ConfigurationError, JobTerminatedError
 from pystate.common.files.home import PystateHome
+from pystate.common.job_status import JobStatus
 from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.driver import registered_program
 from pystate.runtime.driver.embedded import EmbeddedExecutor
-from pystate.runtime.driver.job_manager_client import JobManagerUnreachableError
+from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerUnreachableError
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
+from pystate.runtime.job_folder.registration import Registration, RegistrationAnswer
+from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
+from pystate.runtime.rest.registration_messages import RegistrationChallenge
 
 
 def test_the_programs_folder_is_on_the_path_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,6 +45,38 @@ def test_a_job_whose_job_manager_does_not_answer_leaves_nothing(tmp_path: Path, 
     finally:
         register_executor(None)
     assert not list(home.jobs.glob("*"))
+
+
+def test_a_job_manager_that_has_missed_the_end_of_a_job_hears_of_it_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Registration] = []
+
+    def register(_: object, registration: Registration) -> RegistrationAnswer:
+        said.append(registration)
+        return RegistrationAnswer(registration.nonce)
+
+    challenge = RegistrationChallenge(challenge="c", protocol=1, pystate_version="0", instance="1")
+    monkeypatch.setattr(JobManagerClient, "challenge", lambda *_: challenge)
+    monkeypatch.setattr(JobManagerClient, "register", register)
+    home, job_id = PystateHome(tmp_path / "home"), "ab" * 16
+    directory = home.job(job_id)
+    directory.path.mkdir(parents=True)
+    home.token.write_text("0" * 64)
+    home.token.chmod(0o600)
+    JobStatusFile(JobStatus.FINISHED, timestamps={"FINISHED": 1}).write_to(directory.status)
+    gone = EmbeddedProgramFile(1, "there", "another/1", None, "", job_id)
+    gone.write_to(directory.embedded)
+    options = {"pystate.jobmanager.address": "127.0.0.1:1", "pystate.job-id": job_id}
+    register_executor(EmbeddedExecutor(home, Configuration(options)))
+    try:
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1]).print()
+        with pytest.raises(JobTerminatedError, match="has FINISHED"):
+            env.execute("counts")
+    finally:
+        register_executor(None)
+    assert [(one.ended, one.program, "status.json" in one.files) for one in said] == [(True, gone, True)]
 
 
 @pytest.mark.parametrize("given", [None, "cd" * 16], ids=["none before", "another before"])

@@ -17,7 +17,7 @@ from pystate.common.configuration.file_system_settings import current_settings, 
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
-from pystate.common.errors import ConfigurationError, ExternalSystemError, PystateError
+from pystate.common.errors import ConfigurationError, ExternalSystemError, JobTerminatedError, PystateError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, parse_job_id, write_file_atomically
 from pystate.common.files.private_home import close_to_others
@@ -303,7 +303,12 @@ class EmbeddedExecutor(LocalExecutor):
         registered = self._registered
         if registered is not None:
             registered.check()
-        told = resume(directory, self._job_id) if self._job_id == self._fixed_id else None
+        try:
+            told = resume(directory, self._job_id) if self._job_id == self._fixed_id else None
+        except JobTerminatedError:
+            if registered is not None:
+                registered.tell_earlier_end()
+            raise
         if told is not None:
             sys.stderr.write(f"{told}\n")
         EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)

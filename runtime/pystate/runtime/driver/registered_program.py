@@ -232,6 +232,13 @@ class RegisteredProgram:
         # the program may exit while the thread of its job is about to tell of the end
         atexit.register(self.end)
 
+    def tell_earlier_end(self) -> None:
+        """Tell the job manager how an earlier start of the program has ended the job, which it has missed."""
+        try:
+            self._say(ended=True)
+        except PystateError as error:
+            logger.info("the job manager doesn't know how the job has ended: %s", error.message)
+
     def end(self) -> None:
         """Tell the job manager how the job has ended: once, at the latest as the program exits.
 
@@ -328,9 +335,8 @@ class RegisteredProgram:
         if whole:
             self._sent.clear()
         changed = self._changed(often=not (whole or ended or time.monotonic() >= self._next_sign))
-        self._driver = driver = self._driver or cast(
-            "DriverAddressFile", DriverAddressFile.read_from(self._directory.driver)
-        )
+        found = self._driver or DriverAddressFile.read_from(self._directory.driver)
+        self._driver = driver = found or DriverAddressFile.of_this_process(self.terms.host, 0)  # which has closed before
         program = cast("EmbeddedProgramFile", EmbeddedProgramFile.read_from(self._directory.embedded))
         answer = self._client.register(
             Registration(
