@@ -58,6 +58,10 @@ class DeltaReading(SourceTable):
             raise ConfigurationError(message, where=uri, hint="read it with Spark: env.from_data_frame(...)")
 
     @override
+    def may_have_news(self, after: int) -> bool:
+        return self.folder.missing([_log_of(after + 1)]) is None
+
+    @override
     def before_earliest(self) -> int:
         return min((int(one["version"]) for one in self._table.history()), default=0) - 1
 
@@ -99,7 +103,7 @@ class DeltaReading(SourceTable):
             message = f"The job has read version {after} of the table, whose newest one is {self.newest} now."
             raise HistoryGoneError(message)
         for version in range(after + 1, self.newest + 1):
-            log = self.folder.read(f"_delta_log/{version:020}.json")
+            log = self.folder.read(_log_of(version))
             if log is None:
                 message = f"Version {version} of the table isn't in its log any more, and wasn't read yet."
                 raise HistoryGoneError(message)
@@ -178,6 +182,10 @@ class DeltaReading(SourceTable):
             raise ConfigurationError(
                 message, where=self.name, hint="begin with a version that the table still has"
             ) from error
+
+
+def _log_of(version: int) -> str:
+    return f"_delta_log/{version:020}.json"
 
 
 def _from_row(parquet: pq.ParquetFile, columns: Sequence[str], skip: int) -> Iterator[pa.RecordBatch]:

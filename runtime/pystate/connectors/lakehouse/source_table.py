@@ -55,6 +55,10 @@ class SourceTable(ABC):
     schema: pa.Schema
     newest: int
 
+    def may_have_news(self, after: int) -> bool:
+        """Return whether there may be a version after one by now: opening a table of very many files costs much."""
+        return True
+
     @abstractmethod
     def before_earliest(self) -> int:
         """Return the version after which all that the table still knows begins."""

@@ -18,6 +18,9 @@ AGAIN = "again"
 _MOST_WAITING = 1000
 """When no more versions are looked at, until readers have taken files: a job that was down long finds many."""
 
+_OPENED_EACH = 20
+"""After so many looks the table is opened in any case: a later one under its name may have fewer versions."""
+
 
 class TableEnumerator(SplitEnumerator[TableSplit]):
     """The enumerator of a source of a table.
@@ -48,6 +51,8 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
         self._asking: dict[int, None] = {}  # readers without a file, in the order in which they have asked
         self._served: set[int] = set()  # have been assigned a file since their last request
         self._look_at = 0
+        self._table: SourceTable | None = None
+        self._looks = -1  # the first one after a restore opens the table
         if checkpoint is not None:
             check_version(checkpoint)
             _, identity, position, waiting = checkpoint
@@ -61,7 +66,7 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
             ConfigurationError: The version to begin with isn't there.
             RestoreError: It is another table.
         """
-        table = self._open()
+        table = self._table = self._open()
         if self._identity is None:
             self._identity = table.identity
             self._begin(table)
@@ -125,7 +130,10 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
             ConfigurationError: A version isn't one that only adds rows, or versions are gone.
         """
         self._look_at = self._clock() + self._settings.interval_ms
-        table = self._open()
+        self._looks += 1
+        if self._looks % _OPENED_EACH and self._table is not None and not self._table.may_have_news(self._position):
+            return
+        table = self._table = self._open()
         self._check(table)
         if table.newest == self._position:
             return
