@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import pickle
 from decimal import Decimal
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pystate.common.errors import ConfigurationError, JobGraphError, RecordError
+from pystate.common.errors import ConfigurationError, JobGraphError, RecordError, UsageError
 from pystate.common.row import Row
-from pystate.common.time import Instant
+from pystate.common.time import Duration, Instant
 from pystate.common.type_info import TypeInformation, Types
-from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSinkBuilder
+from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSinkBuilder, find_orphans, remove_orphans
 from pystate.testing import SinkTestHarness
 from tests.connectors.lakehouse.tables import sql_catalog
 
@@ -145,6 +146,31 @@ def test_a_null_that_the_table_would_have_as_empty_is_refused(place, kind):
     with pytest.raises(RecordError, match="in the column rows is null"):
         written(sink, [Row(n=2, rows=None)], 2)
     assert len(place.read()) == 1
+
+
+def test_orphans_are_what_no_snapshot_has_and_nobody_will_commit(place, tmp_path):
+    written(place.builder().build(), [Row(n=1)])
+    one = SinkTestHarness(place.builder().build(), parallelism=2)
+    one.open()
+    one.process_element(Row(n=2))
+    one.snapshot(1)  # and the job is killed
+    place.table().append(pa.table({"n": [3]}))
+    place.table().delete("n = 3")  # an older snapshot has it
+    day, catalog = Duration.of_days(1), ("tests", place.properties)
+    assert find_orphans("db.t", day, *catalog) == []  # too young
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    for path in files:
+        os.utime(path, (1, 1))
+    used = {Path(path.removeprefix("file://")) for path in place.table().inspect.all_files()["file_path"].to_pylist()}
+    staged = {path for path in files if path.suffix in (".parquet", ".files")} - used
+    found = find_orphans("db.t", day, *catalog)
+    assert {Path(place.removeprefix("file://")) for place in found} == staged
+    assert sorted(path.suffix for path in staged) == [".files", ".parquet"]
+    assert remove_orphans("db.t", day, *catalog) == found
+    assert find_orphans("db.t", day, *catalog) == []
+    assert [row["n"] for row in place.read()] == [1]
+    with pytest.raises(UsageError, match="younger than an hour"):
+        find_orphans("db.t", Duration.of_minutes(5), *catalog)
 
 
 def test_a_partition_by_fractions_is_refused(place):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pystate.common.errors import UsageError
 from pystate.common.time import Duration, current_time_ms
 from pystate.connectors.delta.delta_client import table_uri
 from pystate.connectors.delta.delta_staging import LISTS, DeltaStaging
+from pystate.connectors.lakehouse.orphan_age import HOUR_MS, whole_hours
 from pystate.connectors.lakehouse.table_writer import FILES_OF_OURS
-
-_HOUR_MS = 3_600_000
 
 
 def find_orphans(uri: str, older_than: Duration, storage_options: Mapping[str, str] | None = None) -> list[str]:
@@ -39,11 +37,8 @@ def remove_orphans(uri: str, older_than: Duration, storage_options: Mapping[str,
 
 
 def _orphans(table: DeltaStaging, older_than: Duration) -> list[str]:
-    hours = older_than.to_millis() // _HOUR_MS
-    if hours < 1:
-        message = "Files that are younger than an hour may belong to a checkpoint that is under way."
-        raise UsageError(message, where=table.name, hint="Duration.of_days(7)")
-    old = table.folder.older_than(current_time_ms() - hours * _HOUR_MS)
+    hours = whole_hours(older_than, table.name)
+    old = table.folder.older_than(current_time_ms() - hours * HOUR_MS)
     unused = set(table.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True))
     return sorted(
         path for path in old if path.startswith(f"{LISTS}/") or (path.startswith(FILES_OF_OURS) and path in unused)

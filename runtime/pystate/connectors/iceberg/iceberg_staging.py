@@ -102,7 +102,7 @@ class IcebergStaging(StagingTable):
 
     @override
     def remove(self, files: Sequence[DataFile]) -> None:
-        self._delete([str(one["path"]) for one in files])
+        self.delete([str(one["path"]) for one in files])
 
     @override
     def put(self, name: str, content: bytes) -> None:
@@ -123,7 +123,7 @@ class IcebergStaging(StagingTable):
 
     @override
     def drop(self, names: Sequence[str]) -> None:
-        self._delete([self.place(name) for name in names])
+        self.delete([self.place(name) for name in names])
 
     def _as_partitioned_now(self, files: Sequence[DataFile]) -> list[DataFile]:
         """Return the files; the rows of those that were staged with an older partition spec are staged again."""
@@ -135,7 +135,8 @@ class IcebergStaging(StagingTable):
             fitting += self.stage(fit(rows, self.schema, self.name), "")
         return fitting
 
-    def _delete(self, places: Sequence[str]) -> None:
+    def delete(self, places: Sequence[str]) -> None:
+        """Delete files, as far as they are there."""
         for place in places:
             try:
                 self.table.io.delete(place)

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from pystate.connectors.iceberg.iceberg_orphans import find_orphans, remove_orphans
 from pystate.connectors.iceberg.iceberg_sink import IcebergSink, IcebergSinkBuilder
 from pystate.connectors.iceberg.iceberg_source import IcebergSource, IcebergSourceBuilder, StreamingStartingStrategy
 
-__all__ = ["IcebergSink", "IcebergSinkBuilder", "IcebergSource", "IcebergSourceBuilder", "StreamingStartingStrategy"]
+__all__ = [
+    "IcebergSink",
+    "IcebergSinkBuilder",
+    "IcebergSource",
+    "IcebergSourceBuilder",
+    "StreamingStartingStrategy",
+    "find_orphans",
+    "remove_orphans",
+]
