@@ -173,6 +173,29 @@ def test_orphans_are_what_no_snapshot_has_and_nobody_will_commit(place, tmp_path
         find_orphans("db.t", Duration.of_minutes(5), *catalog)
 
 
+def test_subtasks_that_make_catalog_and_namespace_at_once_are_not_in_each_others_way(place, monkeypatch):
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    make, tables, failed = SqlCatalog.create_namespace_if_not_exists, SqlCatalog.create_tables, []
+
+    def raced(self: Any, *arguments: Any) -> None:
+        make(self, *arguments)
+        message = "UNIQUE constraint failed"
+        raise ValueError(message)
+
+    def raced_once(self: Any) -> None:
+        tables(self)
+        if not failed:
+            failed.append(1)
+            message = "table iceberg_tables already exists"
+            raise ValueError(message)
+
+    monkeypatch.setattr(SqlCatalog, "create_namespace_if_not_exists", raced)
+    monkeypatch.setattr(SqlCatalog, "create_tables", raced_once)
+    written(place.builder().build(), [Row(n=1)])
+    assert [row["n"] for row in place.read()] == [1]
+
+
 def test_a_partition_by_fractions_is_refused(place):
     row_type = Types.ROW_NAMED(["a", "b"], [Types.DOUBLE(), Types.STRING()])
     with pytest.raises(ConfigurationError, match="can't be partitioned by fractions"):

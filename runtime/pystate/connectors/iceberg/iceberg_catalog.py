@@ -46,7 +46,10 @@ class IcebergCatalog:
             except ImportError as error:
                 message = "Iceberg tables need the package pyiceberg, which isn't installed."
                 raise missing_client(message, "iceberg") from error
-            self._catalog = load_catalog(self.name, **self._properties)
+            try:
+                self._catalog = load_catalog(self.name, **self._properties)
+            except Exception:  # of a SQL catalog whose tables another process makes at the same time
+                self._catalog = load_catalog(self.name, **self._properties)
         return self._catalog
 
 

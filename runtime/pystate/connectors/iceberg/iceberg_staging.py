@@ -21,6 +21,7 @@ from pystate.connectors.lakehouse.table_columns import check_partition_columns, 
 from pystate.connectors.lakehouse.upserts import DELETED
 
 if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table, Transaction
 
 LISTS = "pystate"
@@ -217,7 +218,7 @@ def make_or_check(
     try:
         table = IcebergStaging(catalog, identifier)
     except NoSuchTableError:
-        found.create_namespace_if_not_exists(identifier.rpartition(".")[0])
+        _make_namespace(found, identifier.rpartition(".")[0])
         try:
             with found.create_table_transaction(identifier, rows, properties=dict(properties)) as transaction:
                 if partition_by:
@@ -242,6 +243,15 @@ def make_or_check(
         evolve=evolve,
         widen=evolve,
     )
+
+
+def _make_namespace(catalog: Catalog, namespace: str) -> None:
+    """Make a namespace unless it is there; SQL catalogs fail where another subtask makes it at the same time."""
+    try:
+        catalog.create_namespace_if_not_exists(namespace)
+    except Exception:
+        if not catalog.namespace_exists(namespace):
+            raise
 
 
 def _union(table: IcebergStaging, columns: pa.Schema) -> None:
