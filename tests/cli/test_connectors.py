@@ -56,8 +56,8 @@ def test_a_template_that_is_there_twice_is_refused(path, pystate):
 
 def test_a_shell_is_offered_the_templates_of_connectors(path):
     install(path, "pystate-lamp", "lamp = lamp_connector:Lamp", lamp_connector=LAMP)
-    assert [name for name, _ in _complete_template("")] == ["count", "files", "kafka", "lamp", "windows"]
-    assert _complete_template("la") == [("lamp", "blinks")]
+    assert [name for name, _ in _complete_template("")] == ["count", "files", "kafka", "lakehouse", "lamp", "windows"]
+    assert _complete_template("lam") == [("lamp", "blinks")]
 
 
 def test_a_shell_is_offered_nothing_where_a_connector_is_broken(path):

@@ -62,12 +62,17 @@ def test_a_template_that_is_not_there(pystate):
     code, _, err = pystate("new", "my-job", "--template", "streams")
     assert code == 2
     assert "There is no template 'streams'." in err
-    assert "one of count, files, kafka, windows;" in err
+    assert "one of count, files, kafka, lakehouse, windows;" in err
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("template", "arguments"), [("windows", ("input", "--once")), ("files", ("input", "output", "--once"))]
+    ("template", "arguments"),
+    [
+        ("windows", ("input", "--once")),
+        ("files", ("input", "output", "--once")),
+        ("lakehouse", ("input", "tables", "--once")),
+    ],
 )
 def test_the_job_of_a_template_runs(pystate, tmp_path, own_home, template, arguments):
     pystate("new", "my-job", "--template", template)
@@ -78,6 +83,10 @@ def test_the_job_of_a_template_runs(pystate, tmp_path, own_home, template, argum
     assert done.returncode == 0, done.stderr
     if template == "windows":
         assert "(12:00,kitchen,21.0)" in done.stdout
+    elif template == "lakehouse":
+        shown = run(project, "show.py")
+        assert "    alice 2 1000\n" in shown.stdout, shown.stderr
+        assert len(shown.stdout.splitlines()) == 2 + 5 + 3
     else:
         lines = [line for file in project.glob("output/lines/**/balances*.json") for line in file.read_text().splitlines()]
         assert '{"account": "alice", "bookings": 2, "cents": 1000}' in lines

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
+from pystate.common import Row
 from pystate.common.errors import JobCancelledError
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
+from pystate.testing import SinkTestHarness, SourceTestHarness
 from tests.faults.workload import Sink
 from tests.servers import nginx
 from tests.testing.test_examples import example
@@ -48,6 +51,36 @@ def test_words_go_from_files_to_lines_and_parquet_files_once(run_job, tmp_path):
     expected = Counter((word, number) for word, count in Counter(words).items() for number in range(1, count + 1))
     assert Counter(tuple(json.loads(line)) for line in lines) == expected
     assert Counter((row["word"], row["count"]) for table in tables for row in table) == expected
+
+
+def test_words_go_from_files_to_an_iceberg_table_and_from_there_to_a_delta_table(run_job, tmp_path, capsys):
+    source, lake = tmp_path / "in", tmp_path / "lake"
+    source.mkdir()
+    (source / "0.txt").write_text("to be or not\nto be to do")
+    module = example("lakehouse_pipeline")
+    run_job(lambda: module.main("count", str(lake), str(source), once=True)).result()
+    run_job(lambda: module.main("latest", str(lake), once=True)).result()
+
+    counts = Counter("to be or not to be to do".split())
+    table = module.IcebergSource.for_table("words.counts").with_catalog("lake", module.catalog(lake))
+    with SourceTestHarness(table.with_row_type(module.COUNTED).build) as rows:
+        appended = Counter(tuple(row) for row in rows.run_to_end())
+    assert appended == Counter((word, number) for word, count in counts.items() for number in range(1, count + 1))
+
+    def latest():
+        return {row["word"]: row["count"] for row in DeltaTable(lake / "latest").to_pyarrow_table().to_pylist()}
+
+    assert latest() == counts
+    with SinkTestHarness(module.DeltaSink.for_table(str(lake / "latest")).with_row_type(module.COUNTED).build()) as sink:
+        sink.open()
+        for number in range(2):
+            sink.process_element(Row(word=f"more {number}", count=1))
+            sink.snapshot(number + 1)
+            sink.notify_of_completed_checkpoint(number + 1)
+    before = latest()
+    module.main("compact", str(lake), once=True)
+    assert re.search(r"\d files are 1 now", capsys.readouterr().out)
+    assert latest() == before
 
 
 def test_requests_per_minute_of_the_log_that_is_shipped(run_job):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pystate.common.overrides import override
@@ -13,6 +13,7 @@ from pystate.connectors.spark_format import SparkFormat
 
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
+    from pystate.connectors.project_template import ProjectTemplate
 
 
 class DeltaConnector(Connector):
@@ -25,6 +26,12 @@ class DeltaConnector(Connector):
     @override
     def check(self, configuration: Configuration) -> Iterable[Finding]:
         yield client_finding("delta", "Delta tables", "deltalake", (1, 5))
+
+    @override
+    def templates(self) -> Mapping[str, ProjectTemplate]:
+        from pystate.connectors.delta.delta_template import TEMPLATE
+
+        return {"lakehouse": TEMPLATE}
 
 
 class DeltaFormat(SparkFormat):

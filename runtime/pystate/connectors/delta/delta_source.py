@@ -54,7 +54,7 @@ class DeltaSource(TableSource):
         return DeltaContinuousSourceBuilder(uri, TableSourceSettings(follows=True, skip_hint=_HINTS))
 
     @override
-    def _open(self) -> DeltaReading:
+    def open_table(self) -> DeltaReading:
         return DeltaReading(self.uri, self._storage_options)
 
 

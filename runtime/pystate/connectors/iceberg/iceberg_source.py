@@ -63,7 +63,7 @@ class IcebergSource(TableSource):
         return IcebergSourceBuilder(identifier)
 
     @override
-    def _open(self) -> IcebergReading:
+    def open_table(self) -> IcebergReading:
         return IcebergReading(self._catalog, self.identifier)
 
 

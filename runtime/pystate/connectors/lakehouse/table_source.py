@@ -54,7 +54,7 @@ class TableSource(Source[Any, TableSplit]):
 
     @override
     def check_start(self) -> None:
-        table = self._open()
+        table = self.open_table()
         check_readable(ArrowRows(self.produced_type, "a table").schema, table.schema, table.name)
 
     @override
@@ -63,22 +63,22 @@ class TableSource(Source[Any, TableSplit]):
 
     @override
     def create_enumerator(self, context: SplitEnumeratorContext[TableSplit]) -> TableEnumerator:
-        return TableEnumerator(context, self._open, self.settings)
+        return TableEnumerator(context, self.open_table, self.settings)
 
     @override
     def restore_enumerator(self, context: SplitEnumeratorContext[TableSplit], checkpoint: Any) -> TableEnumerator:
-        return TableEnumerator(context, self._open, self.settings, checkpoint)
+        return TableEnumerator(context, self.open_table, self.settings, checkpoint)
 
     @override
     def create_reader(self, context: SourceReaderContext) -> TableReader:
-        return TableReader(context, self._open, self.settings, ArrowRows(self.produced_type, "a table"))
+        return TableReader(context, self.open_table, self.settings, ArrowRows(self.produced_type, "a table"))
 
     @override
     def restore_split(self, plain: Any) -> TableSplit:
         return TableSplit.of(plain)
 
     @abstractmethod
-    def _open(self) -> SourceTable:
+    def open_table(self) -> SourceTable:
         """Return the table as it is now.
 
         Raises:

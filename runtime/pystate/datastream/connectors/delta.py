@@ -5,6 +5,7 @@ from __future__ import annotations
 from pystate.connectors.delta.delta_orphans import find_orphans, remove_orphans
 from pystate.connectors.delta.delta_sink import DeltaSink, DeltaSinkBuilder
 from pystate.connectors.delta.delta_source import DeltaBoundedSourceBuilder, DeltaContinuousSourceBuilder, DeltaSource
+from pystate.connectors.lakehouse.table_lookup import TableLookup
 
 __all__ = [
     "DeltaBoundedSourceBuilder",
@@ -12,6 +13,7 @@ __all__ = [
     "DeltaSink",
     "DeltaSinkBuilder",
     "DeltaSource",
+    "TableLookup",
     "find_orphans",
     "remove_orphans",
 ]
