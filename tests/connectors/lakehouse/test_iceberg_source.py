@@ -19,6 +19,7 @@ from pystate.connectors.iceberg.iceberg_reading import IcebergReading
 from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSource, StreamingStartingStrategy
 from pystate.testing import SinkTestHarness, SourceTestHarness
 from tests.connectors.lakehouse.tables import sql_catalog
+from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
 
 NUMBERS = Types.ROW_NAMED(["n"], [Types.LONG()])
 
@@ -145,3 +146,34 @@ def test_times_and_exact_numbers_come_back(place):
         one.snapshot(1)
         one.notify_of_completed_checkpoint(1)
     assert read(place.builder(row_type).build(), row_type) == [row]
+
+
+def test_a_table_on_s3_is_written_replaced_and_followed(place, s3_server):
+    bucket = s3_server.new_bucket()
+    place.properties |= {
+        "warehouse": f"s3://{bucket}/warehouse",
+        "s3.endpoint": s3_server.url,
+        "s3.access-key-id": ACCESS_KEY,
+        "s3.secret-access-key": SECRET_KEY,
+        "s3.region": "us-east-1",
+    }
+    builder = IcebergSink.for_table("db.t").with_catalog("tests", place.properties).with_row_type(NUMBERS)
+    source = place.builder().streaming().monitor_interval(Duration.of_millis(1)).streaming_skip_overwrite_snapshots().build()
+    seen: list[int] = []
+    for checkpoint, sink in enumerate([builder.build(), builder.with_upsert_by("n").build()], 1):
+        with SinkTestHarness(sink, parallelism=2) as one, SinkTestHarness(sink, parallelism=2, subtask_index=1) as other:
+            for subtask in (one, other):
+                subtask.open()
+            one.process_element(Row(n=checkpoint))
+            other.process_element(Row(n=1))
+            for subtask in (one, other):
+                subtask.snapshot(checkpoint)
+            for subtask in (one, other):
+                subtask.notify_of_completed_checkpoint(checkpoint)
+    assert sorted(row.n for row in read(place.builder().build())) == [1, 2]
+    with SourceTestHarness(lambda: source, output_type=NUMBERS) as one:
+        seen += [row.n for row in one.run_until(lambda rows: len(rows) >= 2)]
+        place.table().append(pa.table({"n": [3]}))
+        seen += [row.n for row in one.run_until(lambda rows: len(rows) >= 1)]
+    assert sorted(seen) == [1, 2, 3]
+    assert SECRET_KEY not in repr(source)

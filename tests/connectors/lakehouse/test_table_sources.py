@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable
 from typing import Any
@@ -234,3 +235,34 @@ def test_many_versions_are_looked_at_in_parts(tables, monkeypatch):
 def test_a_split_of_a_later_version_is_refused():
     with pytest.raises(CorruptSnapshotError, match="version 9"):
         TableSplit.of([9, 0, {"path": "x"}, 0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_comes_in_whatever_order_each_row_is_read_once(tables, seed):
+    """Rows are added and arranged anew, jobs crash, are restored and rescaled; checkpoints come in the midst of files."""
+    order, number = random.Random(seed), 0
+    made(tables)
+    kept, read, snapshots = [], [], None
+    one = harness(tables.following, rows_per_epoch=3)
+    for step in range(40):
+        choice = order.random()
+        if choice < 0.3:
+            rows = [{"word": f"{number + row}", "n": step} for row in range(order.randrange(1, 8))]
+            tables.write_beside(rows)
+            number += len(rows)
+        elif choice < 0.35:
+            tables.rewrite()
+        elif choice < 0.7:
+            read += one.run_epoch()
+        elif choice < 0.85:
+            snapshots, kept = one.snapshot(step), list(read)
+        else:
+            one.close()
+            read = list(kept)
+            one = harness(tables.following, snapshots, order.randrange(1, 4), rows_per_epoch=3)
+            if snapshots is None:
+                read = []
+    with one:
+        read += one.run_until(lambda rows: len(read) + len(rows) >= number)
+        assert one.run_epoch() == []
+    assert sorted(int(row.word) for row in read) == list(range(number))
