@@ -47,6 +47,7 @@ class DeltaReading(SourceTable):
         self.name = uri
         self._options = dict(storage_options) or None
         self._table = self._at(None)
+        self._vectors: tuple[int, dict[str, Any]] = (NOTHING, {})
         self.folder = TableFolder(uri, storage_options)
         metadata = self._table.metadata()
         self.identity = str(metadata.id)
@@ -89,7 +90,7 @@ class DeltaReading(SourceTable):
                 "path": unquote(one["path"]),
                 "partition": {name: partition_text(value) for name, value in (one.get("partition") or {}).items()},
             }
-            for one in pa.table(table.get_add_actions()).to_pylist()
+            for one in _without_figures(pa.table(table.get_add_actions())).to_pylist()
         ]
         for path in self._with_vectors(table):
             for one in found:
@@ -153,8 +154,10 @@ class DeltaReading(SourceTable):
         """Return which rows of a file its deletion vector leaves; None for all."""
         if "vectors_of" not in file:
             return None
-        masks = self._with_vectors(self._at(int(file["vectors_of"])))
-        return next(mask for path, mask in masks.items() if path.endswith(f"/{file['path']}"))
+        version = int(file["vectors_of"])
+        if self._vectors[0] != version:
+            self._vectors = version, self._with_vectors(self._at(version))
+        return next(mask for path, mask in self._vectors[1].items() if path.endswith(f"/{file['path']}"))
 
     def _with_vectors(self, table: DeltaTable) -> dict[str, Any]:
         """Return which rows are there of the files that have deletion vectors, by their places."""
@@ -182,6 +185,10 @@ class DeltaReading(SourceTable):
             raise ConfigurationError(
                 message, where=self.name, hint="begin with a version that the table still has"
             ) from error
+
+
+def _without_figures(actions: pa.Table) -> pa.Table:
+    return actions.select([name for name in ("path", "partition") if name in actions.column_names])
 
 
 def _log_of(version: int) -> str:
