@@ -18,6 +18,7 @@ from pystate.common.row import Row
 from pystate.common.time import Duration, Instant
 from pystate.common.type_info import TypeInformation, Types
 from pystate.datastream.connectors.delta import DeltaSink, DeltaSource
+from pystate.datastream.connectors.hybrid_source import HybridSource
 from pystate.testing import SinkTestHarness, SourceTestHarness
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
 
@@ -189,3 +190,18 @@ def test_a_table_on_s3_is_read_and_followed(s3_server):
         write_deltalake(uri, pa.table({"n": [3]}), mode="append", storage_options=options)
         assert [row.n for row in one.run_until(lambda rows: len(rows) == 1)] == [3]
     assert SECRET_KEY not in repr(source)
+
+
+def test_a_table_is_read_before_another_source(tmp_path):
+    for name, numbers in (("old", [1, 2]), ("new", [3])):
+        write_deltalake(str(tmp_path / name), pa.table({"n": numbers}))
+    old = DeltaSource.for_bounded_row_data(str(tmp_path / "old")).with_row_type(NUMBERS).build()
+    new = DeltaSource.for_continuous_row_data(str(tmp_path / "new")).with_row_type(NUMBERS)
+    source = HybridSource.builder(old).add_source(new.update_check_interval(Duration.of_millis(1)).build()).build()
+    with SourceTestHarness(lambda: source, output_type=NUMBERS, rows_per_epoch=1) as one:
+        read = [row.n for row in one.run_epoch() + one.run_epoch()]
+        taken = one.snapshot(1)
+    with SourceTestHarness(lambda: source, taken, output_type=NUMBERS, parallelism=2) as one:
+        write_deltalake(str(tmp_path / "new"), pa.table({"n": [4]}), mode="append")
+        read += [row.n for row in one.run_until(lambda rows: len(rows) >= 4 - len(read))]
+    assert sorted(read) == [1, 2, 3, 4]
