@@ -10,15 +10,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import requests
+from moto.server import ThreadedMotoServer
+from pyiceberg.catalog import load_catalog
 
 from pystate.common.errors import ConfigurationError, JobGraphError
 from pystate.common.row import Row
 from pystate.common.time import Duration, Instant
 from pystate.common.type_info import TypeInformation, Types
 from pystate.connectors.iceberg.iceberg_reading import IcebergReading
+from pystate.connectors.lakehouse.table_committer import TableCommitter
 from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSource, StreamingStartingStrategy
 from pystate.testing import SinkTestHarness, SourceTestHarness
-from tests.connectors.lakehouse.tables import sql_catalog
+from tests.connectors.lakehouse.tables import killed_at, sql_catalog
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
 
 NUMBERS = Types.ROW_NAMED(["n"], [Types.LONG()])
@@ -177,3 +181,32 @@ def test_a_table_on_s3_is_written_replaced_and_followed(place, s3_server):
         seen += [row.n for row in one.run_until(lambda rows: len(rows) >= 1)]
     assert sorted(seen) == [1, 2, 3]
     assert SECRET_KEY not in repr(source)
+
+
+def test_a_table_of_glues_catalog_is_written_beside_another_writer_and_read():
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    try:
+        url = "http://{}:{}".format(*server.get_host_and_port())
+        requests.put(f"{url}/bucket", timeout=60).raise_for_status()
+        keys = {"access-key-id": ACCESS_KEY, "secret-access-key": SECRET_KEY, "region": "us-east-1", "endpoint": url}
+        properties = {f"{service}.{key}": value for service in ("glue", "s3") for key, value in keys.items()}
+        catalog = ("glue", {"type": "glue", "warehouse": "s3://bucket/warehouse", **properties})
+        sink = IcebergSink.for_table("db.t").with_catalog(*catalog).with_row_type(NUMBERS).build()
+
+        def write_beside(step: str) -> None:
+            if step == "look" and not beside:
+                beside.append(1)
+                load_catalog(catalog[0], **catalog[1]).load_table("db.t").append(pa.table({"n": [7]}))
+
+        beside: list[int] = []
+        with SinkTestHarness(sink) as one, killed_at(None):
+            TableCommitter.step = staticmethod(write_beside)
+            one.open()
+            one.process_element(Row(n=1))
+            one.snapshot(1)
+            one.notify_of_completed_checkpoint(1)
+        source = IcebergSource.for_table("db.t").with_catalog(*catalog).with_row_type(NUMBERS).build()
+        assert sorted(row.n for row in read(source)) == [1, 7]
+    finally:
+        server.stop()
