@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from pystate.common.errors import PystateError, UsageError
+from pystate.common.errors import JobNotFoundError, PystateError, UsageError
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, write_file_atomically
 from pystate.common.files.job_files import check_room
 from pystate.common.files.refused_files import refused
@@ -198,6 +198,14 @@ class Dispatcher:
         """
         self._embedded.look()
         return self._registry.job(job_id)
+
+    def knows(self, job_id: str) -> bool:
+        """Return whether there is a job with this id."""
+        try:
+            self.job(job_id)
+        except JobNotFoundError:
+            return False
+        return True
 
     def close(self) -> None:
         """Start no more drivers; the next job manager continues pending work."""

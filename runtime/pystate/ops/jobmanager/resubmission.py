@@ -145,7 +145,7 @@ def resubmit(
     """
     with job.resubmitting:  # two jobs from one savepoint would do the same work twice
         submission, found = _resubmitted(job, savepoint_path, parallelism, allow_non_restored_state=allow_non_restored_state)
-        if job_id is not None and _state(dispatcher, job_id) is not None:
+        if job_id is not None and dispatcher.knows(job_id):
             return job_id
         _check_successor(dispatcher, job, found.successor)
         chosen = job_id or new_job_id()

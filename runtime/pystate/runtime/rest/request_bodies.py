@@ -57,6 +57,7 @@ class JobSubmitRequestBody(RestMessage):
     attached: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
+    job_id: str | None = None
 
 
 class ResubmissionRequestBody(RestMessage):

@@ -29,6 +29,13 @@ def test_a_job_is_submitted_and_listed(manager, prefix):
     assert manager.request("GET", f"{prefix}/config")[1]["flink-version"] == "2.3.0"
 
 
+def test_a_submission_with_an_id_that_is_there_starts_no_second_job(manager):
+    chosen = "5" * 32
+    assert [manager.submit(job_id=chosen) for _ in range(3)] == [chosen] * 3
+    assert [job["id"] for job in manager.request("GET", "/jobs")[1]["jobs"]] == [chosen]
+    assert manager.request("POST", "/pystate/jobs", manager.submission(job_id="count"))[0] == 400
+
+
 def test_arguments_that_are_too_long_for_a_process_are_the_submitters_fault(manager):
     status, answer = manager.request("POST", "/pystate/jobs", manager.submission(*["x" * 100_000] * 35))
     assert status == 400

@@ -235,6 +235,12 @@ CHOSEN_TRIGGER_ID = Parameter[str | None](
     nullable({"type": "string", "pattern": "^([0-9a-fA-F]{32})?$"}),
     _trigger_id,
 )
+CHOSEN_JOB_ID = Parameter[str | None](
+    "job_id",
+    "The id of the new job: the same one again starts no second one. Chosen here where it is missing.",
+    nullable(JOB_ID.schema),
+    lambda name, value: None if value is None else JOB_ID.read(name, value),
+)
 FORMAT_TYPE = one_word("formatType", "The savepoint's format.", "CANONICAL", ("CANONICAL", "NATIVE"), "savepoint format")
 MESSAGE = Parameter[str | None](
     "message",

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from pystate.common.errors import PystateError
 from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.job_settings import job_settings
-from pystate.ops.jobmanager.rest.parameters import Parameter, number
+from pystate.ops.jobmanager.rest.parameters import CHOSEN_JOB_ID, Parameter, number
 from pystate.ops.jobmanager.rest.rest_errors import NotFoundError
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, TRUTH, Schema, array, mapping, nullable
@@ -51,13 +51,17 @@ _SUBMISSION = (
     _submitted("attached", "Whether somebody reads what it prints.", TRUTH),
     _submitted("origins", "Where each option was set, as text, for people.", mapping(TEXT)),
     _submitted("environment", "The environment variables of the driver; ours where empty.", mapping(TEXT)),
+    CHOSEN_JOB_ID,
 )
 _OFFSET = number("offset", "How many bytes to leave out.", 0, high=_LARGEST_FILE)
 
 
 def _submit(request: RestRequest) -> JobSubmitResponseBody:
-    body = request.body
-    return JobSubmitResponseBody(job_id=request.dispatcher.submit(Submission.from_json(body), environment_from_json(body)))
+    body, chosen = request.body, request[CHOSEN_JOB_ID]
+    if chosen is not None and request.dispatcher.knows(chosen):
+        return JobSubmitResponseBody(job_id=chosen)
+    submission, environment = Submission.from_json(body), environment_from_json(body)
+    return JobSubmitResponseBody(job_id=request.dispatcher.submit(submission, environment, chosen))
 
 
 def _submission(request: RestRequest) -> SubmissionInfo:

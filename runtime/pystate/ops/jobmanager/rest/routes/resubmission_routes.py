@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.common.errors import JobTerminatedError, UsageError
 from pystate.ops.jobmanager import resubmission
-from pystate.ops.jobmanager.rest.parameters import JOB_ID, Parameter, directory, text_or_none, truth
+from pystate.ops.jobmanager.rest.parameters import CHOSEN_JOB_ID, JOB_ID, Parameter, directory, text_or_none, truth
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, nullable
 from pystate.runtime.rest.message import EmptyResponseBody
@@ -49,12 +49,6 @@ _JOB_NAME = Parameter[str | None](
 _CHOSEN_KEEPER = Parameter[str | None](
     "keeper",
     "The id of who needs it: the same one again is the same request. Chosen here where it is missing.",
-    nullable(JOB_ID.schema),
-    lambda name, value: None if value is None else JOB_ID.read(name, value),
-)
-_CHOSEN_JOB_ID = Parameter[str | None](
-    "job_id",
-    "The id of the new job: the same one again starts no second one. Chosen here where it is missing.",
     nullable(JOB_ID.schema),
     lambda name, value: None if value is None else JOB_ID.read(name, value),
 )
@@ -112,7 +106,7 @@ def _resubmit(request: RestRequest) -> JobSubmitResponseBody:
         request[SAVEPOINT_PATH],
         request[PARALLELISM],
         allow_non_restored_state=request[WITHOUT_STATE],
-        job_id=request[_CHOSEN_JOB_ID],
+        job_id=request[CHOSEN_JOB_ID],
     )
     return JobSubmitResponseBody(job_id=successor)
 
@@ -139,7 +133,7 @@ ROUTES = (
         "Start a job that has ended once more as it was submitted, with changes.",
         JobSubmitResponseBody,
         status=202,
-        body=(SAVEPOINT_PATH, PARALLELISM, WITHOUT_STATE, _CHOSEN_JOB_ID),
+        body=(SAVEPOINT_PATH, PARALLELISM, WITHOUT_STATE, CHOSEN_JOB_ID),
         owner_only=True,
         refusals=(404, 409, 507),
     ),
