@@ -33,6 +33,20 @@ def test_tasks_are_listed_with_what_they_have_read_and_each_metric_is_found(page
     expect(rows).to_contain_text("numRecordsInPerSecond")
 
 
+INSIDE = """(node) => {
+  for (const value of node.querySelectorAll('dd')) value.textContent = '999.9 KiB/s, 999.9 KiB/s';
+  const { top, bottom } = node.getBoundingClientRect();
+  return [...node.children].every((part) => part.getBoundingClientRect().top > top && part.getBoundingClientRect().bottom < bottom);
+}"""
+
+
+def test_a_node_of_the_graph_shows_its_name_and_all_of_its_values(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}")
+    node = page.locator(".node").first
+    expect(node.get_by_role("img")).to_be_visible()  # its load is known
+    assert node.evaluate(INSIDE)
+
+
 TASKS = """(given) => import(new URL('ui/app/tasks.js', location.href)).then(({ tasksOf }) => [...tasksOf(given).values()]
   .map(({ bytesIn, bytesOut, watermark }) => ({ bytesIn, bytesOut, watermark })))"""
 

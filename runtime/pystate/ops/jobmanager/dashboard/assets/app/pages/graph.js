@@ -5,8 +5,8 @@ import { Load } from "../components.js";
 import { age, byteRate, bytes, rate } from "../format.js";
 import { t } from "../words.js";
 
-const WIDTH = 208;
-const HEIGHT = 146;
+const WIDTH = 240;
+const HEIGHT = 166;
 
 // Where each task is: {nodes: Map id -> {x, y}, edges: [{path, label}], width, height}.
 function layout(plan, narrow) {
