@@ -80,12 +80,16 @@ def heaviest_keys(reader: SnapshotReader, uid: str, state: str, key_group: int, 
         SnapshotError: There is no such operator or state, or a file is damaged.
     """
     found: dict[bytes, KeySize] = {}
+    last: tuple[bytes, bytes] | None = None
     for row in reader.keyed_rows(uid, state, key_group=key_group):
         known = found.get(row.key_bytes)
         if known is None:
             known = found[row.key_bytes] = KeySize(json_text(row.key))
         known.entries += 1
-        known.size += len(row.key_bytes) + len(row.namespace_bytes) + len(row.sub_key_bytes) + len(row.value_bytes)
+        known.size += len(row.sub_key_bytes) + len(row.value_bytes)
+        if last != (row.key_bytes, row.namespace_bytes):  # the file has them once for all that is below them
+            last = (row.key_bytes, row.namespace_bytes)
+            known.size += len(row.key_bytes) + len(row.namespace_bytes)
     return nlargest(most, found.values(), key=lambda one: (one.size, one.entries)), len(found)
 
 

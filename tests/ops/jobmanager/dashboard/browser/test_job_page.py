@@ -36,7 +36,8 @@ def test_tasks_are_listed_with_what_they_have_read_and_each_metric_is_found(page
 INSIDE = """(node) => {
   for (const value of node.querySelectorAll('dd')) value.textContent = '999.9 KiB/s, 999.9 KiB/s';
   const { top, bottom } = node.getBoundingClientRect();
-  return [...node.children].every((part) => part.getBoundingClientRect().top > top && part.getBoundingClientRect().bottom < bottom);
+  const parts = [...node.children].map((part) => part.getBoundingClientRect());
+  return parts.every((part) => part.top > top && part.bottom < bottom);
 }"""
 
 
