@@ -150,9 +150,9 @@ def port_of(manager: Operator) -> int:
     return int((read_json(manager.home.jobmanager) or {})["port"])
 
 
-def state(manager: Operator) -> str | None:
+def state(manager: Operator, job_id: str = JOB) -> str | None:
     """Return what the job manager says of the job; None where it lists no such job."""
-    found = [job for job in json.loads(manager("list", "-a", "--json"))["jobs"] if JOB in job.values()]
+    found = [job for job in json.loads(manager("list", "-a", "--json"))["jobs"] if job_id in job.values()]
     return next((str(job["state"]) for job in found), None)
 
 

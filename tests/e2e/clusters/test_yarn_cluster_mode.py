@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -18,7 +19,7 @@ from pystate.runtime.job_folder.small_files import DriverTermFile
 from tests.documents.page import DOCS, blocks
 from tests.e2e.clusters.spark_cluster import LOOPBACK, ROOT, bare_python
 from tests.e2e.clusters.test_run_on_a_cluster import Operator
-from tests.e2e.clusters.test_spark_submit import JOB, ROWS_OF_A_FILE, SUBMIT, WORDS, manager, port_of, state
+from tests.e2e.clusters.test_spark_submit import ROWS_OF_A_FILE, SUBMIT, WORDS, manager, port_of, state
 from tests.faults.processes import command_of, kill, needs_proc
 from tests.servers import yarn_cluster
 from tests.servers.yarn_cluster import YarnCluster, running_yarn_cluster
@@ -65,7 +66,6 @@ class Submitted:
         settings = {
             **yarn_cluster.SMALL_APPLICATION,
             "spark.pystate.parallelism.default": "2",
-            "spark.pystate.job-id": JOB,
             "spark.pystate.jobmanager.address": f"127.0.0.1:{port_of(manager)}",
             "spark.pystate.execution.checkpointing.dir": f"hdfs://{cluster.hdfs.address}/checkpoints",
             "spark.pyspark.python": str(python),
@@ -120,8 +120,14 @@ class Submitted:
     @property
     def term(self) -> str | None:
         """Which driver is in charge."""
-        found = DriverTermFile.read_from(self.pystate.home.job(JOB).term)
+        found = DriverTermFile.read_from(self.pystate.home.job(self.job_id).term)
         return None if found is None else found.driver
+
+    @property
+    def job_id(self) -> str:
+        """The job, whose id is made of that of its application."""
+        (application,) = self.cluster.applications()
+        return hashlib.blake2b(application["id"].encode(), digest_size=16).hexdigest()
 
 
 def _archive(root: Path) -> str:
@@ -150,22 +156,22 @@ def test_a_second_attempt_of_the_application_goes_on_from_the_latest_checkpoint(
 ) -> None:
     submitted.feed()
     wait_until(lambda: submitted.lines >= ROWS_OF_A_FILE)
-    wait_until(lambda: state(manager) == "RUNNING")
+    wait_until(lambda: state(manager, submitted.job_id) == "RUNNING")
     term, before = submitted.term, submitted.lines
     submitted.feed()
     wait_until(lambda: submitted.lines > before)
     kill(submitted.master())
 
-    wait_until(lambda: f"Job {JOB} goes on from its latest checkpoint" in submitted.said)
+    wait_until(lambda: f"Job {submitted.job_id} goes on from its latest checkpoint" in submitted.said)
     submitted.feed()
     wait_until(lambda: submitted.counts() == submitted.expected())
     assert submitted.term not in (None, term)
-    wait_until(lambda: state(manager) == "RUNNING")
+    wait_until(lambda: state(manager, submitted.job_id) == "RUNNING")
     (application,) = submitted.cluster.applications()
     assert len(submitted.cluster.get(f"apps/{application['id']}/appattempts")["appAttempts"]["appAttempt"]) == 2
 
-    manager("stop", "-p", f"hdfs://{submitted.cluster.hdfs.address}/savepoints", JOB)
+    manager("stop", "-p", f"hdfs://{submitted.cluster.hdfs.address}/savepoints", submitted.job_id)
     assert submitted.process.wait(LONGEST_S) == 0, (submitted.root / "submit.log").read_text()
-    assert state(manager) == "FINISHED"
+    assert state(manager, submitted.job_id) == "FINISHED"
     assert submitted.counts() == submitted.expected()
     assert submitted.cluster.applications()[0]["finalStatus"] == "SUCCEEDED"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import ConfigurationError
+from pystate.common.files.home import parse_job_id
 from pystate.runtime.spark.sessions.session import session_settings
 from pystate.runtime.spark.sessions.submitted import GATEWAY, submitted_settings, with_submitted
 
@@ -54,3 +56,16 @@ def test_what_a_cluster_turns_on_for_everybody_is_switched_off_and_said():
 def test_a_value_that_an_option_does_not_take_is_refused():
     with pytest.raises(ConfigurationError, match="many"):
         with_submitted(Configuration({}), {"spark.pystate.parallelism.default": "many"})
+
+
+def test_attempts_of_an_application_master_are_starts_of_one_job_unless_it_has_an_id_of_its_own():
+    def job_id(application: str, **options: str) -> str | None:
+        configuration = Configuration()
+        with_submitted(configuration, {"spark.yarn.app.id": application, **options})
+        return configuration.get(PystateOptions.JOB_ID)
+
+    first = job_id("application_1_0001")
+    assert first is not None
+    assert parse_job_id(first) == first
+    assert (job_id("application_1_0001") == first, job_id("application_1_0002") == first) == (True, False)
+    assert job_id("application_1_0001", **{"spark.pystate.job-id": "ab" * 16}) == "ab" * 16

@@ -6,11 +6,12 @@ itself. `--conf spark.pystate.KEY=VALUE` sets an option of pystate, since spark-
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.groups.pystate_options import SparkOptions
+from pystate.common.configuration.groups.pystate_options import PystateOptions, SparkOptions
 from pystate.common.configuration.options import is_known
 from pystate.runtime.spark.sessions.session_requirements import MASTER, REFUSED
 
@@ -19,6 +20,8 @@ GATEWAY = "PYSPARK_GATEWAY_PORT"
 OPTIONS = "spark.pystate."
 _ANY_CORES = "local[*]"
 """What spark-submit says without `--master`."""
+_YARN_APPLICATION = "spark.yarn.app.id"
+"""Said by the application master alone, if the driver is in it: the same in all attempts of an application."""
 _OF_SUBMIT = ("spark.submit.", "spark.app.submitTime", "spark.app.id", "spark.app.startTime")
 
 
@@ -53,4 +56,8 @@ def with_submitted(configuration: Configuration, settings: Mapping[str, str]) ->
             notices.append(f"{key} = true of spark-submit is switched off: {REFUSED[key]}.")
         elif not key.startswith(_OF_SUBMIT):
             configuration.set_string(key, value)
+    application = settings.get(_YARN_APPLICATION)
+    if application is not None and not configuration.contains(PystateOptions.JOB_ID):
+        # another attempt of the application is another start of the same job
+        configuration.set(PystateOptions.JOB_ID, hashlib.blake2b(application.encode(), digest_size=16).hexdigest())
     return notices
