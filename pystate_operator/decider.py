@@ -5,7 +5,7 @@ the same end. Rules that hold in every history:
 
 - Two versions run at once only while a blue/green upgrade lasts.
 - A job starts without state only as the first one ever, or where upgradeMode is stateless.
-- What a job was started from, what the next one will start from, what a rollback needs, and the only savepoint stay.
+- What a job was started from, what the next one will start from, what a rollback needs, and the newest savepoint stay.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def _blue_green(
         if job is not None and not job.state.is_terminal:
             return memory, () if job.stopping else (Action(ActionKind.CANCEL, blue.name),)
         rollback = Rollback(blue.version, green.start)
-        return replace(memory, current=green, green=None, green_step=None, rollback=rollback), ()
+        return replace(memory, current=green, green=None, green_step=None, rollback=rollback, state=green.start), ()
     if step is GreenStep.ABORTING:
         if new is not None and not new.state.is_terminal:
             return memory, () if new.stopping else (Action(ActionKind.CANCEL, green.name),)
@@ -301,16 +301,15 @@ def _upkeep(
 
 
 def _doomed(spec: Spec, memory: Memory, now: float) -> Savepoint | None:
-    """Return the savepoint that is deleted next; None if all are kept."""
+    """Return the savepoint that is deleted next; None if all are kept: those that are needed count for nothing."""
     deployments = [one for one in (memory.current, memory.green) if one is not None]
     needed = {path for one in deployments for path in (one.start, one.latest)}
     needed |= {memory.state, None if memory.rollback is None else memory.rollback.state}
     free = [one for one in memory.savepoints if one.path not in needed]
-    if not free or len(memory.savepoints) <= 1:
+    if not free or free[0] == memory.savepoints[-1]:
         return None
-    oldest = free[0]
-    too_many = len(memory.savepoints) > spec.history_max_count
-    return oldest if too_many or now - oldest.taken_at > spec.history_max_age_s else None
+    too_many = len(free) > spec.history_max_count
+    return free[0] if too_many or now - free[0].taken_at > spec.history_max_age_s else None
 
 
 def _savepoint_of(current: Deployment, job: ObservedJob) -> tuple[Action, ...]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import ClassVar
+
+from pystate.common.text.plain_data import PlainData
+from pystate.runtime.job_folder.content import FileContent
 
 
 class UpgradeMode(str, Enum):
@@ -22,7 +26,14 @@ class DesiredState(str, Enum):
 
 
 @dataclass(frozen=True)
-class Version:
+class Kept(PlainData):
+    """The base of what is remembered: entries with defaults may be missing, where an older version has written it."""
+
+    missing_is_default: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Version(Kept):
     """A program with its arguments, parallelism and options.
 
     Attributes:
@@ -81,7 +92,7 @@ class JobState(Enum):
 
 
 @dataclass(frozen=True)
-class Savepoint:
+class Savepoint(Kept):
     """A savepoint that was taken on behalf of a resource.
 
     Attributes:
@@ -120,7 +131,9 @@ class ObservedJob:
 
     @property
     def has_proven_itself(self) -> bool:
-        """Whether it runs and has completed a checkpoint."""
+        """Whether it runs and has completed a checkpoint, or was done before anybody has seen that."""
+        if self.state is JobState.FINISHED:
+            return self.stopped_with is None
         return self.state is JobState.RUNNING and self.latest_checkpoint is not None
 
 
@@ -138,7 +151,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Deployment:
+class Deployment(Kept):
     """A job that was submitted, or is about to be.
 
     Attributes:
@@ -192,7 +205,7 @@ class GreenStep(Enum):
 
 
 @dataclass(frozen=True)
-class Rollback:
+class Rollback(Kept):
     """What comes back if a new version doesn't prove itself.
 
     Attributes:
@@ -205,8 +218,8 @@ class Rollback:
 
 
 @dataclass(frozen=True)
-class Memory:
-    """What is remembered of a resource between two looks: its status.
+class Memory(FileContent):
+    """What is remembered of a resource between two looks: a part of its status.
 
     Attributes:
         phase: How far it is.
@@ -225,6 +238,11 @@ class Memory:
         taken_before: The newest savepoint of the job, empty for none, when another one was asked for; None if none is.
         error: What is wrong, for people.
     """
+
+    title: ClassVar[str] = "What the operator remembers of the resource"
+    version: ClassVar[int | None] = 1
+    has_checksum: ClassVar[bool] = True
+    missing_is_default: ClassVar[bool] = True
 
     phase: Phase = Phase.IDLE
     sequence: int = 0

@@ -277,6 +277,30 @@ def test_savepoints_are_taken_as_asked_and_the_oldest_go():
     assert {one.path for one in operator.memory.savepoints} == operator.world.savepoints
 
 
+def test_the_newest_savepoint_stays_beside_those_that_are_needed():
+    operator = running(history_max_count=1)
+    operator.spec = spec("v2", history_max_count=1)
+    operator.settle()
+    operator.spec = spec("v2", history_max_count=1, savepoint_trigger_nonce=1)
+    operator.settle()
+    newest = operator.memory.savepoints[-1].path
+    assert operator.world.savepoints == {newest, operator.world.submitted[-1][1].start}
+    assert newest == operator.world.live[0].savepoints[-1].path
+
+
+def test_a_job_that_has_done_its_work_is_no_failed_upgrade():
+    operator = running()
+    operator.spec = spec("v2")
+    for _ in range(6):
+        operator.look()
+        for job in operator.world.live:
+            if job.version == "v2":
+                job.state = JobState.FINISHED
+        operator.world.step()
+    assert operator.settle() is LifecycleState.STABLE
+    assert [job.version for _, job in operator.world.submitted] == ["v1", "v2"]
+
+
 def test_old_savepoints_go_but_for_the_only_one():
     operator = running(savepoint_trigger_nonce=1)
     operator.spec = spec(savepoint_trigger_nonce=2, history_max_age_s=20)
