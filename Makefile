@@ -34,7 +34,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf rest screenshots dashboard-figures docs lock zip dist release wheelhouse release-tools matrix clean
+.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf crd rest screenshots dashboard-figures docs lock zip dist release wheelhouse release-tools matrix clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,9 @@ sizes: $(INSTALLED) ## Print the largest files, classes, functions and folders, 
 
 conf: $(INSTALLED) ## Write conf/flink-conf.toml from the definitions of the options
 	$(BIN)/python -m pystate.common.configuration.conf_template conf/flink-conf.toml
+
+crd: $(INSTALLED) ## Write the definition of PystateJob for the Helm chart
+	$(BIN)/python -m pystate_operator.custom_resource deploy/helm/pystate/crds/pystatejobs.yaml
 
 rest: $(INSTALLED) ## Write what docs/rest.md says of routes and fields from their definitions
 	$(BIN)/python -m pystate.ops.jobmanager.rest.document docs/rest.md

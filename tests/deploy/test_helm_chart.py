@@ -20,6 +20,7 @@ from pystate.common.configuration.groups.deployment_options import ExecutionTarg
 from pystate.common.files.home import PystateHome
 from pystate.runtime.spark.applications.kubernetes import kubernetes_settings
 from pystate_cli.doctor.kubernetes import IN_PODS, NEEDED
+from pystate_operator.__main__ import arguments_of as operator_arguments
 from tests.servers import kubernetes_cluster
 from tests.servers.kubernetes_cluster import ApiServer
 from tests.waiting import LONGEST_S
@@ -27,6 +28,7 @@ from tests.waiting import LONGEST_S
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CHART = DEPLOY / "helm" / "pystate"
 HELM = os.environ.get("HELM") or shutil.which("helm")
+OPERATOR = ("operator.enabled=true",)
 SHARED = ("shared.enabled=true", "highAvailability.storageDir=/shared/ha", "rest.tlsSecret=pystate-tls")
 
 needs_helm = pytest.mark.skipif(
@@ -77,7 +79,7 @@ def test_what_it_renders_is_what_kubernetes_knows():
         pytest.skip(reason)
     api = ApiServer()
     try:
-        for values in ((), SHARED):
+        for values in ((), SHARED, OPERATOR):
             for manifest in rendered(*values):
                 model = api.parsed(json.dumps(manifest))
                 assert list(unknown_fields(manifest, model, manifest["kind"])) == []
@@ -150,11 +152,55 @@ def test_its_parts_fit_each_other_and_the_image(values):
 
 @needs_helm
 @pytest.mark.parametrize(
+    ("values", "arguments"),
+    [
+        (OPERATOR, []),
+        ((*OPERATOR, *SHARED, "jobManager.programs=programs"), []),
+        (
+            (*OPERATOR, "jobManager.replicas=1", "highAvailability.storageDir="),
+            ["--jobmanager=team-a-0.team-a.jobs.svc.cluster.local:8081"],
+        ),
+    ],
+)
+def test_the_operator_reaches_the_job_manager_and_may_do_little(values, arguments):
+    manifests = rendered(*values)
+    named = {(one["kind"], one["metadata"]["name"]): one for one in manifests}
+    deployment = named["Deployment", "team-a-operator"]["spec"]
+    pod = deployment["template"]["spec"]
+    labels = deployment["template"]["metadata"]["labels"]
+    assert deployment["selector"]["matchLabels"].items() <= labels.items()
+    assert deployment["strategy"] == {"type": "Recreate"}
+    policy = named["NetworkPolicy", "team-a"]["spec"]["ingress"][0]["from"][0]["podSelector"]["matchLabels"]
+    assert policy.items() <= labels.items()
+    assert not named["Service", "team-a"]["spec"]["selector"].items() <= labels.items()
+    assert pod["containers"][0]["args"][3:] == arguments
+    parsed = vars(operator_arguments(pod["containers"][0]["args"][1:]))
+    assert parsed["interval"] == 10
+
+    volumes = {one["name"] for one in pod["volumes"]}
+    for container in [*pod["initContainers"], *pod["containers"]]:
+        assert {one["name"] for one in container["volumeMounts"]} <= volumes
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+
+    role = named["RoleBinding", "team-a-operator"]
+    assert role["subjects"][0]["name"] == pod["serviceAccountName"] == "team-a-operator"
+    assert [one["resources"] for one in named["Role", "team-a-operator"]["rules"]] == [
+        ["pystatejobs"],
+        ["pystatejobs/status"],
+        ["events"],
+    ]
+    mounts = of_kind(manifests, "StatefulSet")["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    assert any(one["mountPath"] == "/programs" for one in mounts) is ("jobManager.programs=programs" in values)
+
+
+@needs_helm
+@pytest.mark.parametrize(
     ("values", "said"),
     [
         (("highAvailability.storageDir=",), "jobManager.replicas above 1 needs highAvailability.storageDir"),
         (("checkpoints.dir=/tmp/x",), "checkpoints.dir"),
         (("jobManager.replica=2",), "replica"),
+        (("operator.enabled=true", "operator.replicas=2"), "replicas"),
     ],
 )
 def test_values_that_can_not_work_are_refused(values, said):

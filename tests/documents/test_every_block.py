@@ -33,7 +33,10 @@ NOT_RUN = {
     "dev.md": (1, "a session without an end: tests/cli/commands/test_dev.py"),
     "from-kafka-streams.md": (1, "the Java of Kafka Streams, beside which ours runs"),
     "job-manager.md": (4, "job managers and their addresses: tests/cli/commands/test_cluster.py"),
-    "kubernetes.md": (6, "needs Kubernetes, helm and buildah: tests/deploy has the chart and the image"),
+    "kubernetes.md": (
+        8,
+        "needs Kubernetes, helm and buildah: tests/deploy has the chart and the image; the resource is test_operator.py's",
+    ),
     "lakehouse.md": (1, "installs a distribution"),
     "metrics.md": (4, "figures of one run, and a file of Prometheus's"),
     "queryable-state.md": (2, "figures of one run: tests/cli/commands/test_query.py"),

@@ -57,4 +57,4 @@ def test_the_search_finds_it(text):
 def test_the_name_is_that_of_the_project():
     assert PROJECT["project"]["name"] == NAME
     assert pip_install("s3") == "pip install 'pystate-spark[s3]'"
-    assert list(PROJECT["project"]["scripts"]) == ["pystate"]
+    assert list(PROJECT["project"]["scripts"]) == ["pystate", "pystate-operator"]

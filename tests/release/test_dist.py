@@ -29,7 +29,11 @@ def test_the_wheel_has_all_of_pystate_and_nothing_else(built):
     names = set(zipfile.ZipFile(built[1]).namelist())
     modules = {
         str(file.relative_to(root))
-        for root, package in ((REPOSITORY / "runtime", "pystate"), (REPOSITORY, "pystate_cli"))
+        for root, package in (
+            (REPOSITORY / "runtime", "pystate"),
+            (REPOSITORY, "pystate_cli"),
+            (REPOSITORY, "pystate_operator"),
+        )
         for file in (root / package).rglob("*.py")
     }
     runtime = REPOSITORY / "runtime"
