@@ -34,7 +34,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf crd rest screenshots dashboard-figures docs lock zip dist release wheelhouse release-tools matrix clean
+.PHONY: help setup java servers kube-apiserver demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf crd rest screenshots dashboard-figures docs lock zip dist release wheelhouse release-tools matrix clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,8 @@ servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests 
 		echo "There is no PostgreSQL here; its tests are skipped: on Debian and Ubuntu, apt-get install postgresql" >&2
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v mariadbd >/dev/null 2>&1 || \
 		echo "There is no MariaDB here; its tests are skipped: on Debian and Ubuntu, apt-get install mariadb-server" >&2
+
+kube-apiserver: build/servers/kube-apiserver/kube-apiserver ## Compile Kubernetes' own API server with its etcd, for the tests of the operator (Go 1.23 or newer)
 
 demo: setup ## Run, savepoint, cancel, resume at another parallelism; compare with an offline count
 	$(BIN)/python examples/demo.py
@@ -182,6 +184,12 @@ build/servers/%/.complete: tests/servers/%.xml tests/servers/%.sha256
 	mvn --batch-mode --quiet --strict-checksums -f $< $(MAVEN_COPY) -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
 	cd $(@D) && sha256sum *.jar | diff - $(CURDIR)/tests/servers/$*.sha256
 	@touch $@
+
+# the modules are those of go.sum, no more and no less
+build/servers/kube-apiserver/kube-apiserver: $(wildcard tests/servers/kube-apiserver/*)
+	@command -v go >/dev/null 2>&1 || { echo "make kube-apiserver needs Go (go): https://go.dev/doc/install" >&2; exit 1; }
+	cd tests/servers/kube-apiserver && go build -mod=readonly -p 1 -o $(CURDIR)/$@ \
+		-ldflags "-s -w $(foreach one,gitVersion=v1.32.4 gitMajor=1 gitMinor=32,-X k8s.io/component-base/version.$(one))" .
 
 # what has no wheel is built with what pip fetches for it, which nothing but the lock's own hashes vouch for
 $(PYFLINK)/.complete: requirements/pyflink.lock

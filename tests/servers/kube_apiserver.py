@@ -1,13 +1,10 @@
-"""A real API server of Kubernetes with its etcd, where there are their programs: no nodes, no scheduler, no controllers.
-
-Debian's `etcd-server` is one of them; `kube-apiserver` is compiled from its sources.
-"""
+"""Kubernetes' own API server with its etcd, compiled by `make kube-apiserver`: no nodes, no scheduler, no controllers."""
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +17,13 @@ import yaml
 from pystate_operator.custom_resource import GROUP, PLURAL, definition
 from tests.e2e.clusters.spark_cluster import LOOPBACK
 from tests.servers.api_server import NAMESPACE, write_kubeconfig
+from tests.servers.places import SERVERS
 from tests.waiting import LONGEST_S, wait_until
 
-BINARIES = os.environ.get("PYSTATE_TEST_KUBE_APISERVER")
-"""A folder with `kube-apiserver` and `etcd`."""
+PROGRAM = SERVERS / "kube-apiserver" / "kube-apiserver"
 needs_kube_apiserver = pytest.mark.skipif(
-    BINARIES is None, reason="needs `kube-apiserver` and `etcd` in a folder that PYSTATE_TEST_KUBE_APISERVER names"
+    not PROGRAM.is_file() or shutil.which("kubectl") is None,
+    reason="there is no kube-apiserver here: run `make kube-apiserver`; or no kubectl",
 )
 ACCOUNT = "pystate-operator"
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "pystate"
@@ -42,7 +40,6 @@ class KubeApiServer:
 
     def start(self) -> KubeApiServer:
         """Start it."""
-        assert BINARIES is not None
         ports = [LOOPBACK.free_port() for _ in range(3)]
         etcd, tokens = f"http://127.0.0.1:{ports[0]}", {"admin": secrets.token_hex(), ACCOUNT: secrets.token_hex()}
         peer = f"http://127.0.0.1:{ports[1]}"
@@ -51,14 +48,6 @@ class KubeApiServer:
         )
         key = self._root / "accounts.key"
         subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-        of_etcd = {
-            "data-dir": self._root / "etcd",
-            "listen-client-urls": etcd,
-            "advertise-client-urls": etcd,
-            "listen-peer-urls": peer,
-            "initial-advertise-peer-urls": peer,
-            "initial-cluster": f"default={peer}",
-        }
         of_server = {
             "etcd-servers": etcd,
             "secure-port": ports[2],
@@ -72,8 +61,8 @@ class KubeApiServer:
             "service-cluster-ip-range": "10.96.0.0/16",
             "disable-admission-plugins": "ServiceAccount",
         }
-        self._run("etcd", *(f"--{name}={value}" for name, value in of_etcd.items()))
-        self._run("kube-apiserver", *(f"--{name}={value}" for name, value in of_server.items()))
+        self._run("etcd", "etcd", self._root / "etcd", etcd, peer)
+        self._run("server", *(f"--{name}={value}" for name, value in of_server.items()))
         url = f"https://127.0.0.1:{ports[2]}"
         certificate = self._root / "certificates" / "apiserver.crt"
         wait_until(certificate.exists)
@@ -134,9 +123,9 @@ class KubeApiServer:
         command = ["kubectl", "--kubeconfig", str(self._kubeconfig), *words]
         return subprocess.run(command, input=text, capture_output=True, text=True, timeout=LONGEST_S, check=False)
 
-    def _run(self, program: str, *words: object) -> None:
-        with (self._root / f"{program}.log").open("wb") as log:
-            command = [Path(str(BINARIES), program), *map(str, words)]
+    def _run(self, name: str, *words: object) -> None:
+        with (self._root / f"{name}.log").open("wb") as log:
+            command = [PROGRAM, *map(str, words)]
             self._processes.append(subprocess.Popen(command, stdout=log, stderr=log, cwd=self._root))
 
 

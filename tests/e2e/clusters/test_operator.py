@@ -186,11 +186,17 @@ def test_a_job_is_upgraded_rolled_back_suspended_resumed_and_deleted(manager, op
     manager.comes_to("STABLE", "count-v3")
     manager.feed()
 
+    # from the latest checkpoint
+    last_state = {"program": manager.program("count-v4"), "upgradeMode": "last-state"}
+    manager.change(job=last_state, upgrade={"strategy": "replace"})
+    manager.comes_to("STABLE", "count-v4")
+    assert "/checkpoints/" in manager.status["jobStatus"]["startedFrom"]
+    manager.feed()
+
     last = manager.savepoint(1)
     manager.change(savepointHistory={"maxCount": 1})
-    kept = {manager.status["jobStatus"]["startedFrom"], last}
-    wait_until(lambda: {one["path"] for one in manager.status["savepoints"]} == kept)
-    wait_until(lambda: {f"file:{one}" for one in (manager.root / "savepoints").iterdir()} == kept)
+    wait_until(lambda: [one["path"] for one in manager.status["savepoints"]] == [last])
+    wait_until(lambda: [f"file:{one}" for one in (manager.root / "savepoints").iterdir()] == [last])
 
     api.delete("count")
     wait_until(lambda: api.get("count") is None)
