@@ -105,10 +105,11 @@ def _noted(memory: Memory, observed: Observation) -> Memory:
     """Return the memory with what is seen of the jobs: also what must be known when they are forgotten."""
     current, green = _seen(memory.current, observed), _seen(memory.green, observed)
     found = {one.path: one for one in memory.savepoints}
+    known = memory.savepoints[-1].taken_at if memory.savepoints else 0.0  # older ones that aren't remembered were deleted
     for deployment in (current, green):
         job = None if deployment is None else observed.jobs.get(deployment.name)
         if job is not None:
-            found.update({one.path: one for one in job.savepoints})
+            found.update({one.path: one for one in job.savepoints if one.taken_at >= known})
     savepoints = tuple(sorted(found.values(), key=lambda one: (one.taken_at, one.path)))
     ever_ran = memory.ever_ran or (current is not None and current.seen)
     return replace(memory, current=current, green=green, savepoints=savepoints, ever_ran=ever_ran)

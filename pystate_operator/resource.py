@@ -111,7 +111,7 @@ class ObservedJob:
     Attributes:
         state: Its state.
         latest_checkpoint: Where its latest completed checkpoint is that is there still; None if it has none.
-        savepoints: Its completed savepoints that are there still, the oldest first.
+        savepoints: Its savepoints that were taken on behalf of its resource, the oldest first; some may have been deleted.
         stopped_with: The savepoint that it was stopped with; None if it wasn't.
         stopping: Whether it is being stopped or cancelled.
         taking_savepoint: Whether a savepoint is being taken.

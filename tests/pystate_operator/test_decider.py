@@ -77,7 +77,7 @@ class World:
                 name: ObservedJob(
                     job.state,
                     job.latest,
-                    tuple(one for one in job.savepoints if one.path in self.snapshots),
+                    tuple(job.savepoints),  # also those that were deleted: nobody tells their job
                     job.stopped_with,
                     stopping=job.asked is not None and not job.state.is_terminal,
                     taking_savepoint=job.taking,
@@ -275,6 +275,7 @@ def test_savepoints_are_taken_as_asked_and_the_oldest_go():
         assert operator.memory.nonce == nonce
     assert len(operator.world.savepoints) == 2
     assert {one.path for one in operator.memory.savepoints} == operator.world.savepoints
+    assert operator.look().actions == (), "none is deleted twice"
 
 
 def test_the_newest_savepoint_stays_beside_those_that_are_needed():
