@@ -101,7 +101,7 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
     done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True)
 
     assert done.stdout.splitlines() == [
-        "3 files kafka",
+        "3 lakehouse files kafka",
         "none delta Delta tables: deltalake is not installed; ... 'pystate-spark[delta]'",
         "none iceberg Iceberg tables: pyiceberg is not installed; ... 'pystate-spark[iceberg]'",
         "none kafka confluent-kafka is not installed, jobs need pip install 'pystate-spark[kafka]'",
