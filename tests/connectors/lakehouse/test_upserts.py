@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ import pytest
 from pystate.common.errors import CommitError, ConfigurationError, JobGraphError, RecordError
 from pystate.common.row import Row, RowKind
 from pystate.common.type_info import Types
-from pystate.testing import OperatorTestHarness, SinkTestHarness
+from pystate.testing import OperatorTestHarness, SinkTestHarness, SourceTestHarness
 from tests.connectors.lakehouse.tables import Killed, killed_at
+
+WIDE = Types.ROW_NAMED(["word", "more"], [Types.STRING(), Types.INT()])
 
 
 class Upserts:
@@ -172,6 +175,17 @@ def test_the_same_commit_twice_at_once_is_done_once(upserts):
     assert upserts.read() == "a2"
 
 
+def test_a_column_that_the_table_gets_after_rows_were_staged_is_null_in_them(upserts):
+    job = Job(upserts, 2)
+    job.write("a1")
+    job.snapshot(1)
+    upserts.add_column()
+    job.complete(1)
+    source = upserts.source(lambda builder: builder.with_row_type(WIDE))
+    with SourceTestHarness(lambda: source, output_type=WIDE) as one:
+        assert sorted((row.word, row.more) for row in one.run_to_end()) == [("a", None), ("wide", 7)]
+
+
 def test_rows_whose_file_is_gone_are_said(upserts, tmp_path):
     job = Job(upserts, 1)
     job.write("a1")
@@ -206,8 +220,6 @@ def test_a_key_that_is_null_is_refused(upserts):
 
 def test_keys_of_several_columns_with_odd_names(tables):
     row_type = Types.ROW_NAMED(["a b", "Day", 'say "n"'], [Types.STRING(), Types.SQL_DATE(), Types.LONG()])
-    import datetime as dt
-
     sink = tables.sink(lambda builder: builder.with_row_type(row_type).with_upsert_by("a b", "Day"))
     days = [dt.date(2024, 5, day) for day in (1, 2)]
     with SinkTestHarness(sink) as one:
@@ -218,7 +230,5 @@ def test_keys_of_several_columns_with_odd_names(tables):
             one.snapshot(checkpoint)
             one.notify_of_completed_checkpoint(checkpoint)
     source = tables.source(lambda builder: builder.with_row_type(row_type))
-    from pystate.testing import SourceTestHarness
-
     with SourceTestHarness(lambda: source, output_type=row_type) as one:
         assert sorted(tuple(row) for row in one.run_to_end()) == [("x", days[0], 2), ("x", days[1], 1)]

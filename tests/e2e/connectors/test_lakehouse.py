@@ -122,3 +122,45 @@ def test_a_table_is_followed_into_another_over_a_killed_slot_and_a_savepoint(run
     job = run_job(program, {**OPTIONS, "execution.state-recovery.path": path, "parallelism.default": "3"})
     job.wait_for(is_done)
     job.savepoint(tmp_path / "savepoints", cancel=True)
+
+
+@pytest.mark.slow
+@on_both_engines
+@pytest.mark.parametrize("name", FORMATS)
+def test_slots_die_and_each_word_has_its_last_count(run_job, tmp_path, name):
+    tables = FORMATS[name](tmp_path)
+    watched, faults = Watched(tmp_path), Faults(tmp_path / "faults")
+    sink = tables.sink(lambda builder: builder.with_row_type(PAIR).with_upsert_by("word"))
+
+    def found():
+        rows = tables.rows()
+        last = dict(rows)
+        assert len(last) == len(rows), "a word twice"
+        return last
+
+    def wanted():
+        best = {}
+        for word, count in watched.pairs:
+            best[word] = max(count, best.get(word, 0))
+        return best
+
+    job = run_job(counting(watched, sink, faults), OPTIONS)
+    job.wait_running()
+    watched.add(1)
+    job.wait_for(lambda: found() == wanted())
+    faults.arm(Step.NOTIFY, Action.KILL)
+    watched.add(1)
+    job.wait_for(lambda: faults.struck(Step.NOTIFY))
+    job.wait_for(lambda: found() == wanted())
+    watched.add(1)
+    kill(sorted(job.master.slot_pids.values())[0])
+    job.wait_for(lambda: found() == wanted())
+    path = job.savepoint(tmp_path / "savepoints", stop=True)
+    job.result()
+    watched.add(1)
+    job = run_job(
+        counting(watched, sink, faults), {**OPTIONS, "execution.state-recovery.path": path, "parallelism.default": "3"}
+    )
+    job.wait_for(lambda: found() == wanted())
+    job.savepoint(tmp_path / "savepoints", cancel=True)
+    faults.disarm()

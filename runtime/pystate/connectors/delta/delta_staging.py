@@ -18,7 +18,7 @@ from pystate.connectors.delta.delta_client import deltalake
 from pystate.connectors.delta.delta_files import TableFolder
 from pystate.connectors.delta.delta_values import partition_text, statistics
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
-from pystate.connectors.lakehouse.table_columns import check_partition_columns, with_columns
+from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
 from pystate.connectors.lakehouse.upserts import DELETED
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class DeltaStaging(StagingTable):
         from deltalake import CommitProperties, Transaction
         from deltalake.exceptions import CommitFailedError
 
+        rows = _as_now(rows, self.schema, self.name)
         app = _app(owner)
         marker = CommitProperties(
             {"pystate": owner}, max_commit_retries=0, app_transactions=[Transaction(app, serial)]
@@ -267,6 +268,11 @@ def _check(table: DeltaStaging, partition_by: Sequence[str] | None) -> None:
     if reasons:
         message = f"The table has {', '.join(reasons)}, which a sink that adds files can't keep."
         raise ConfigurationError(message, where=table.name, hint="write to a table without, and copy from there with Spark")
+
+
+def _as_now(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    """Return rows with the columns that the table has got since they were staged."""
+    return fit(rows.drop_columns([DELETED]), schema, where).append_column(DELETED, rows.column(DELETED))
 
 
 def _quoted(name: str) -> str:
