@@ -13,6 +13,7 @@ import pytest
 import requests
 from moto.server import ThreadedMotoServer
 from pyiceberg.catalog import load_catalog
+from pyiceberg.types import IntegerType, LongType
 
 from pystate.common.errors import ConfigurationError, JobGraphError
 from pystate.common.row import Row
@@ -71,6 +72,21 @@ def test_a_table_whose_partitions_change_is_followed(place):
     assert len(table.refresh().specs()) == 2
 
 
+def test_a_column_that_gets_wider_is_read_on(place):
+    table = place.make()
+    with table.update_schema() as update:
+        update.add_column("small", IntegerType())
+    table.append(pa.table({"n": [1], "small": pa.array([5], pa.int32())}))
+    row_type = Types.ROW_NAMED(["small"], [Types.LONG()])
+    source = place.builder(row_type).streaming().monitor_interval(Duration.of_millis(1)).build()
+    with SourceTestHarness(lambda: source, output_type=row_type) as one:
+        assert [row.small for row in one.run_until(lambda rows: len(rows) == 1)] == [5]
+        with table.update_schema() as update:
+            update.update_column("small", LongType())
+        place.table().append(pa.table({"n": [2], "small": [1 << 40]}))
+        assert [row.small for row in one.run_until(lambda rows: len(rows) == 1)] == [1 << 40]
+
+
 def test_rows_at_places_that_a_file_deletes_are_left_out(place, tmp_path):
     place.make().append(pa.table({"n": list(range(10))}))
     reading = IcebergReading(place.builder().build()._catalog, "db.t")
@@ -117,11 +133,11 @@ def test_a_snapshot_and_a_strategy_are_not_said_together(place):
 def test_columns_that_got_another_name_or_type_are_read_by_their_ids(place):
     table = place.make()
     with table.update_schema() as update:
-        update.add_column("small", __import__("pyiceberg.types").types.IntegerType())
+        update.add_column("small", IntegerType())
     table.append(pa.table({"n": [1], "small": pa.array([5], pa.int32())}))
     with table.update_schema() as update:
         update.rename_column("n", "number")
-        update.update_column("small", __import__("pyiceberg.types").types.LongType())
+        update.update_column("small", LongType())
     row_type = Types.ROW_NAMED(["small", "number"], [Types.LONG(), Types.LONG()])
     assert read(place.builder(row_type).build(), row_type) == [Row(small=5, number=1)]
 

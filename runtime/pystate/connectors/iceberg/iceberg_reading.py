@@ -75,14 +75,14 @@ class IcebergReading(SourceTable):
 
     @override
     def files(self, version: int) -> list[DataFile]:
-        self._snapshot(version)
+        snapshot = self._snapshot(version)
         try:
             tasks = list(self._table.scan(snapshot_id=version).plan_files())
         except (ValueError, NotImplementedError) as error:  # of equality deletes, which pyiceberg 0.12 doesn't read
             message = f"Snapshot {version} of the table can't be read: {error}"
             hint = "rewrite its files without equality deletes (Spark's rewrite_data_files), or read it with Spark"
             raise ConfigurationError(message, where=self.name, hint=hint) from error
-        return [to_read(task.file, task.delete_files) for task in tasks]
+        return [_of(snapshot, to_read(task.file, task.delete_files)) for task in tasks]
 
     @override
     def changes(self, after: int) -> Iterator[TableChange]:
@@ -113,7 +113,7 @@ class IcebergReading(SourceTable):
 
         own = snapshot.snapshot_id
         return [
-            to_read(entry.data_file)
+            _of(snapshot, to_read(entry.data_file))
             for manifest in snapshot.manifests(self._table.io)
             if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == own
             for entry in manifest.fetch_manifest_entry(self._table.io)
@@ -125,10 +125,10 @@ class IcebergReading(SourceTable):
         from pyiceberg.expressions import AlwaysTrue
         from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
 
-        if file["spec"] not in self._table.specs():  # younger than the metadata in hand
-            self._table.refresh()
+        if file["spec"] not in self._table.specs() or file["schema"] not in (None, *self._table.schemas()):
+            self._table.refresh()  # the file is younger than the metadata in hand
         task = to_scan(file)
-        there = [name for name in columns if name in self.schema.names]
+        there = [name for name in columns if name in self._table.schema().column_names]
         scan = ArrowScan(self._table.metadata, self._table.io, self._table.schema().select(*there), AlwaysTrue())
         deletes = _read_all_delete_files(self._table.io, [task])
         # to_record_batches() would read the whole file before it gives the first row
@@ -152,6 +152,11 @@ class IcebergReading(SourceTable):
             yield snapshot
             parent = snapshot.parent_snapshot_id
             snapshot = None if parent is None else self._table.snapshot_by_id(parent)
+
+
+def _of(snapshot: Snapshot, file: DataFile) -> DataFile:
+    """Return a file with the schema that its snapshot was made with."""
+    return {**file, "schema": snapshot.schema_id}
 
 
 def _before(snapshot: Snapshot) -> int:
