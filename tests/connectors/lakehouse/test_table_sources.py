@@ -12,8 +12,10 @@ import pytest
 from pystate.common.errors import ConfigurationError, CorruptSnapshotError, JobGraphError, RecordError, RestoreError
 from pystate.common.time import Instant, current_time_ms
 from pystate.common.type_info import Types
+from pystate.connectors.installed_connectors import connectors
 from pystate.connectors.lakehouse import table_enumerator
 from pystate.connectors.lakehouse.table_split import TableSplit
+from pystate.runtime.engines.micro_batch.spark.source_progress import words
 from pystate.testing import SinkTestHarness, SourceTestHarness
 from tests.connectors.lakehouse.tables import ROW
 
@@ -27,12 +29,12 @@ def add(tables: Any, words: str) -> None:
 def made(tables: Any, *versions: str) -> Any:
     with SinkTestHarness(tables.sink()) as sink:
         sink.open()  # makes it
-    for words in versions:
-        add(tables, words)
+    for of_version in versions:
+        add(tables, of_version)
     return tables
 
 
-def words(rows: list[Any]) -> str:
+def words_of(rows: list[Any]) -> str:
     return "".join(sorted(row.word for row in rows))
 
 
@@ -46,14 +48,14 @@ def read_all(source: Any, **options: Any) -> list[Any]:
 
 
 def until(one: SourceTestHarness, wanted: str) -> str:
-    return words(one.run_until(lambda rows: len(rows) >= len(wanted)))
+    return words_of(one.run_until(lambda rows: len(rows) >= len(wanted)))
 
 
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_a_table_is_read_as_it_is(tables, parallelism):
     made(tables, "abc", "de", "")
     rows = read_all(tables.source(), parallelism=parallelism)
-    assert words(rows) == "abcde"
+    assert words_of(rows) == "abcde"
     assert sorted((row.word, row.n) for row in rows) == tables.rows()
 
 
@@ -61,7 +63,7 @@ def test_a_table_is_read_as_it_was(tables):
     made(tables, "ab")
     version = tables.version()
     add(tables, "c")
-    assert words(read_all(tables.source(lambda builder: tables.as_of(builder, version)))) == "ab"
+    assert words_of(read_all(tables.source(lambda builder: tables.as_of(builder, version)))) == "ab"
     with pytest.raises(ConfigurationError, match="version 77|snapshot 77"):
         read_all(tables.source(lambda builder: tables.as_of(builder, 77)))
 
@@ -85,7 +87,7 @@ def test_a_crash_at_any_epoch_and_a_restore_at_another_parallelism_reads_each_ro
             one.run_epoch()  # what nobody keeps
         with harness(tables.source, taken, after, rows_per_epoch=2) as one:
             read += one.run_to_end()
-        assert words(read) == "abcdefghijk"
+        assert words_of(read) == "abcdefghijk"
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 2), (3, 1)])
@@ -139,7 +141,7 @@ def test_a_version_that_arranges_rows_anew_brings_none_of_them_again(tables):
         add(tables, "c")
         assert until(one, "c") == "c"
         assert one.run_epoch() == []
-    assert words(read_all(tables.source())) == "abc"
+    assert words_of(read_all(tables.source())) == "abc"
 
 
 def test_rows_that_are_deleted_fail_a_followed_table_or_are_left_out(tables):
@@ -151,7 +153,7 @@ def test_rows_that_are_deleted_fail_a_followed_table_or_are_left_out(tables):
         assert until(other, "c") == "c"
         with pytest.raises(ConfigurationError, match="a source that follows a table reads what is added"):
             until(one, "c")
-    assert words(read_all(tables.source())) == "bc"
+    assert words_of(read_all(tables.source())) == "bc"
 
 
 def test_versions_that_are_forgotten_while_the_job_is_down_are_said(tables):
@@ -230,6 +232,15 @@ def test_many_versions_are_looked_at_in_parts(tables, monkeypatch):
         for word in "abcdef":
             add(tables, word)
         assert until(one, "abcdef") == "abcdef"
+
+
+def test_a_snapshot_says_how_far_a_table_was_read(tables):
+    made(tables, "abc")
+    files = tables.source().open_table().files(tables.version())
+    splits = [TableSplit(7, file, read).to_plain() for file in files for read in (0, 1)]
+    told = [told for one in connectors().values() if (told := one.position_of_splits(splits)) is not None]
+    assert [words(one, {}) for one in told] == ["2 files of version 7 to be read, 1 row of them read"]
+    assert [one for one in connectors().values() if one.position_of_splits([[1, 2, {"path": "x"}, 0]]) is not None] == []
 
 
 def test_a_split_of_a_later_version_is_refused():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pystate.common.overrides import override
 from pystate.connectors.client_package import client_finding
@@ -24,6 +24,12 @@ class DeltaConnector(Connector):
         return (DeltaFormat(),)
 
     @override
+    def position_of_splits(self, splits: Sequence[Any]) -> str | None:
+        from pystate.connectors.lakehouse.table_split import position_of
+
+        return position_of(splits, lambda file: "partition" in file and "spec" not in file)
+
+    @override
     def check(self, configuration: Configuration) -> Iterable[Finding]:
         yield client_finding("delta", "Delta tables", "deltalake", (1, 5))
 
@@ -40,3 +46,9 @@ class DeltaFormat(SparkFormat):
     names = ("delta",)
     implementation = "DeltaSource["
     limits_itself = True
+
+    @override
+    def describe_offset(self, offset: Any, log: Mapping[str, bytes]) -> str | None:
+        from pystate.connectors.lakehouse.table_split import describe_position
+
+        return describe_position(offset)  # of a DeltaSource or an IcebergSource: the source of Spark's has others

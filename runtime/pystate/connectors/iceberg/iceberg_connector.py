@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from pystate.common.overrides import override
 from pystate.connectors.client_package import client_finding
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 class IcebergConnector(Connector):
     """Iceberg tables."""
+
+    @override
+    def position_of_splits(self, splits: Sequence[Any]) -> str | None:
+        from pystate.connectors.lakehouse.table_split import position_of
+
+        return position_of(splits, lambda file: "spec" in file)
 
     @override
     def check(self, configuration: Configuration) -> Iterable[Finding]:

@@ -54,8 +54,9 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
         self._table: SourceTable | None = None
         self._looks = -1  # the first one after a restore opens the table
         if checkpoint is not None:
-            check_version(checkpoint)
-            _, identity, position, waiting = checkpoint
+            head, waiting = checkpoint
+            check_version(head)
+            _, identity, position = head
             self._identity, self._position = str(identity), int(position)
             self._waiting.extend(map(TableSplit.of, waiting))
 
@@ -97,7 +98,7 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
     def snapshot_state(self, checkpoint_id: int) -> list[Any]:
         """Return the table, the version up to which its files are found, and the unassigned files."""
         del checkpoint_id
-        return [VERSION, self._identity, self._position, [split.to_plain() for split in self._waiting]]
+        return [[VERSION, self._identity, self._position], [split.to_plain() for split in self._waiting]]
 
     def _begin(self, table: SourceTable) -> None:
         of = self._settings

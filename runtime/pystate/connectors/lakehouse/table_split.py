@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pystate.common.errors import CorruptSnapshotError
@@ -10,6 +12,7 @@ from pystate.connectors.source import SourceSplit
 
 VERSION = 1
 """Of the plain forms of splits and enumerators."""
+_FIELDS = 4
 
 
 class TableSplit(SourceSplit):
@@ -44,6 +47,39 @@ class TableSplit(SourceSplit):
         check_version(plain)
         _, version, file, read = plain
         return TableSplit(int(version), dict(file), int(read))
+
+
+def position_of(splits: Sequence[Any], is_file: Callable[[DataFile], bool]) -> str | None:
+    """Return how far a table was read, as JSON: the files that are left, their versions, the rows read of them.
+
+    Args:
+        splits: Plain forms, perhaps of another system's splits.
+        is_file: Whether a file is one of this system.
+
+    Returns:
+        None if they are another system's.
+    """
+    for plain in splits:
+        if not isinstance(plain, (list, tuple)) or len(plain) != _FIELDS or not isinstance(plain[2], dict):
+            return None
+        if "path" not in plain[2] or not is_file(plain[2]):
+            return None
+    found = list(map(TableSplit.of, splits))
+    versions = {split.version for split in found}
+    return json.dumps({"files": len(found), "versions": sorted(versions), "rows": sum(split.read for split in found)})
+
+
+def describe_position(position: Any) -> str | None:
+    """Return in words what `position_of` returned, of its parsed JSON; None for anything else."""
+    if not isinstance(position, dict) or position.keys() != {"files", "versions", "rows"}:
+        return None
+    files, versions, rows = position["files"], position["versions"], position["rows"]
+    left = f"{files:,} file{_s(files)} of version{_s(len(versions))} {', '.join(map(str, versions))} to be read"
+    return f"{left}, {rows:,} row{_s(rows)} of them read"
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
 
 
 def check_version(plain: Any) -> None:
