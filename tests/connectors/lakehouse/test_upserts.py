@@ -10,6 +10,7 @@ import pytest
 from pystate.common.errors import CommitError, ConfigurationError, JobGraphError, RecordError
 from pystate.common.row import Row, RowKind
 from pystate.common.type_info import Types
+from pystate.connectors.delta.delta_sink import DeltaSink
 from pystate.testing import OperatorTestHarness, SinkTestHarness, SourceTestHarness
 from tests.connectors.lakehouse.tables import Killed, killed_at
 
@@ -208,6 +209,27 @@ def test_keys_that_do_not_do_are_refused(tables):
         tables.sink(lambda builder: builder.with_upsert_by("word").with_sort_by("n"))
     with pytest.raises(JobGraphError, match="takes the columns"):
         tables.sink(lambda builder: builder.with_upsert_by())
+
+
+def test_a_job_without_checkpoints_replaces_rows_at_its_end(upserts):
+    for attempt, text in enumerate(["a1 b1 c1", "a2 d1"]):
+        job = Job(upserts, 2, attempt)
+        job.write(text)
+        for one in job.subtasks:
+            one.end_input()
+            one.commit_rest()
+    assert upserts.read() == "a2 b1 c1 d1"
+
+
+def test_rows_of_a_delta_table_that_takes_appended_ones_only_are_not_replaced(tmp_path):
+    def sink(change):
+        builder = DeltaSink.for_table(str(tmp_path / "t")).with_row_type(WIDE)
+        return change(builder.with_table_properties({"delta.appendOnly": "true"})).build()
+
+    with SinkTestHarness(sink(lambda builder: builder)) as one:
+        one.open()
+    with pytest.raises(ConfigurationError, match=r"has delta\.appendOnly"):
+        SinkTestHarness(sink(lambda builder: builder.with_upsert_by("word"))).open()
 
 
 def test_a_key_that_is_null_is_refused(upserts):

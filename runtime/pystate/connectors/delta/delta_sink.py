@@ -61,6 +61,7 @@ class DeltaSink(TableSink):
             partition_by=of.partition_by,
             evolve=of.evolve,
             properties=of.properties,
+            replaces=of.upserts is not None,
         )
 
     @override

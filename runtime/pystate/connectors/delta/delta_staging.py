@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 LISTS = "_pystate"
 """The folder of lists of staged files: readers and VACUUM leave out what begins with an underscore."""
 _MODE = "delta.columnMapping.mode"
+_APPEND_ONLY = "delta.appendOnly"
 _CONSTRAINTS = "delta.constraints."
 _COMPUTED = ("delta.generationExpression", "delta.invariants", "delta.identity.start")
 
@@ -177,6 +178,7 @@ def make_or_check(
     partition_by: Sequence[str] | None,
     evolve: bool,
     properties: Mapping[str, str],
+    replaces: bool = False,
 ) -> DeltaStaging:
     """Return a table that rows can be written to, and make it where there is none.
 
@@ -188,6 +190,7 @@ def make_or_check(
         partition_by: The columns it is partitioned by; None for any, and for none if it is made.
         evolve: Whether columns may be added.
         properties: Those of a new table.
+        replaces: Whether rows replace others.
 
     Raises:
         ConfigurationError: They can't be written.
@@ -215,6 +218,9 @@ def make_or_check(
         else:
             table = DeltaStaging(uri, storage_options, compression)
     _check(table, partition_by)
+    if replaces and table.table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true":
+        message = f"The table has {_APPEND_ONLY}, and the sink is to replace rows."
+        raise ConfigurationError(message, where=uri, hint="append to it, or take the property away")
     return with_columns(
         table,
         rows,
