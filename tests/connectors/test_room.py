@@ -6,6 +6,7 @@ import pytest
 
 from pystate.connectors.generated.iterator_source import NumberSequenceSplit, RangeReader
 from pystate.connectors.operators.element_sizes import ElementSizes
+from pystate.runtime.slot.operators.operator_output import Output
 from pystate.runtime.slot.operators.source_input import _Output
 
 
@@ -23,7 +24,7 @@ class Context:
 
 def test_large_elements_are_wanted_in_small_numbers():
     elements = []
-    output = _Output(elements.append, Time())
+    output = _Output(Output(elements.append), Time())
     output.most_rows, output.sizes = 500, ElementSizes(100_000)
     assert output.room() == 500
     output.collect("x" * 10_000)

@@ -7,8 +7,10 @@ import pytest
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import DeserializationSchema, SimpleStringSchema
 from pystate.common.type_info import Types
+from pystate.connectors.bad_records import BadRecords
+from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema
 from pystate.connectors.kafka.spark.kafka_brokers import check_connector
-from pystate.connectors.kafka.spark.kafka_source import KafkaValueDecoder
+from pystate.connectors.kafka.spark.kafka_decoder import KafkaDecoder
 from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.kafka import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaSource
@@ -25,12 +27,16 @@ def source(schema):
     return made.set_bounded(KafkaOffsetsInitializer.latest()).build()
 
 
+def decoder(schema):
+    return KafkaDecoder(KafkaRecordDeserializationSchema.value_only(schema), BadRecords.fail())
+
+
 def test_values_become_elements_with_their_times():
     values = pa.array([b"2", b"3", None, b"4"], pa.binary())
     timed = pa.RecordBatch.from_arrays([values, pa.array([10, 20, 30, 40])], ["value", "timestamp"])
-    assert list(KafkaValueDecoder(Evens()).decode(timed)) == [(2, 10), (None, 20), (None, 30), (4, 40)]
+    assert list(decoder(Evens()).decode(timed, None)) == [(2, 10), (None, 20), (None, 30), (4, 40)]
     plain = pa.RecordBatch.from_arrays([values], ["value"])
-    assert list(KafkaValueDecoder(SimpleStringSchema()).decode(plain)) == [
+    assert list(decoder(SimpleStringSchema()).decode(plain, None)) == [
         ("2", None),
         ("3", None),
         (None, None),

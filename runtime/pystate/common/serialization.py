@@ -35,9 +35,11 @@ class DeserializationSchema(ABC):
 
     Attributes:
         produced_type: The type of the elements; None if it is left open, and they travel pickled.
+        makes_several: Whether `deserialize` returns the elements of some bytes, in a list or by `yield`, instead of one.
     """
 
     produced_type: TypeInformation | None = None
+    makes_several: bool = False
 
     @abstractmethod
     def deserialize(self, message: bytes) -> Any:

@@ -27,6 +27,7 @@ from pystate.core.api.type_variables import T
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
+    from pystate.core.api.output_tag import OutputTag
     from pystate.core.metrics.metric import MetricGroup
 
     SplitT = TypeVar("SplitT", bound="SourceSplit", default=Any)
@@ -187,6 +188,12 @@ class ReaderOutput(ABC, Generic[T]):
     @abstractmethod
     def collect(self, record: T, timestamp: int | None = None) -> None:
         """Emit an element, with its timestamp if it has one, ms since 1970."""
+
+    def collect_side(self, tag: OutputTag, value: Any, timestamp: int | None = None) -> None:  # noqa: B027 - for side outputs
+        """Emit an element to a side output of the source, which has no watermarks; it is dropped if nobody reads that.
+
+        It must not be an object that `collect` gets as well.
+        """
 
     @abstractmethod
     def emit_watermark(self, watermark: int) -> None:

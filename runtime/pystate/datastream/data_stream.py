@@ -33,6 +33,7 @@ from pystate.core.api.job_graph import (
     SideOutputTransformation,
     SinkKind,
     SinkTransformation,
+    SourceTransformation,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
@@ -257,8 +258,12 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
             message = f"get_side_output() takes an OutputTag, not {shown(output_tag)}."
             raise JobGraphError(message)
         step = self._transformation
-        if not isinstance(step, (OneInputTransformation, TwoInputTransformation)) or not step.has_side_outputs:
-            message = f"{step.name!r} has no side outputs ({output_tag!r}): process functions and windows have."
+        producers = (OneInputTransformation, TwoInputTransformation, SourceTransformation)
+        if not isinstance(step, producers) or not step.has_side_outputs:
+            message = (
+                f"{step.name!r} has no side outputs ({output_tag!r}): process functions and windows have, and sources with "
+                "BadRecords.to_side_output()."
+            )
             raise JobGraphError(message, hint="call get_side_output() on what process() or a window returns")
         for other in step.children:
             if isinstance(other, SideOutputTransformation) and other.tag == output_tag.tag_id:

@@ -294,15 +294,22 @@ class ExecutionEnvironment(ExecutionSettings, ABC, Generic[StreamT]):
             function=operator,
             non_parallel=not operator.parallel,
             parallelism=None if operator.parallel else 1,
+            has_side_outputs=isinstance(source, Source),
         )
         return self._add_source(step)
 
     def create_input(self, input_format: Any, type_info: TypeInformation | None = None) -> StreamT:
-        """Not supported: Flink's input formats.
+        """Read an `AvroInputFormat`. Flink's other input formats are not supported.
+
+        Args:
+            input_format: The format.
+            type_info: The type of the elements, if the format doesn't define it.
 
         Raises:
-            JobGraphError: Always.
+            JobGraphError: It is another one.
         """
+        if isinstance(input_format, TranslatedSource):
+            return self.from_source(input_format, source_name=type(input_format).__name__, type_info=type_info)
         message = f"create_input({input_format!r}): an InputFormat is Java code of Flink's."
         raise JobGraphError(message, hint="use env.from_source(FileSource...) or env.from_data_frame(...)")
 

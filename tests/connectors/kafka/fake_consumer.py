@@ -6,20 +6,22 @@ import threading
 
 from confluent_kafka import KafkaError, KafkaException
 
+from pystate.common.serialization import DeserializationSchema
 from pystate.connectors.kafka.offsets import KafkaTopicPartition
+from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
 from pystate.connectors.kafka.topic_identity import FoundTopic
+from pystate.core.metrics.metric import Counter
 
 
-class Schema:
-    produced_type = None
-
+class Schema(DeserializationSchema):
     def deserialize(self, data):
         return None if data == b"none" else data.decode()
 
 
 def settings(**more):
-    return KafkaSplitSettings(Schema(), {"bootstrap.servers": "nowhere:1"}, "words", **more)
+    schema = more.pop("schema", None) or KafkaRecordDeserializationSchema.value_only(Schema())
+    return KafkaSplitSettings(schema, {"bootstrap.servers": "nowhere:1"}, "words", **more)
 
 
 def place(number, topic="t"):
@@ -32,8 +34,9 @@ def topics_of(ids, numbers=range(9)):
 
 
 class Message:
-    def __init__(self, partition, offset, value=None, time=0, error=None, topic="t"):
+    def __init__(self, partition, offset, value=None, time=0, error=None, topic="t", key=None, headers=None):
         self._all = (topic, partition, offset, value, time, error)
+        self.key, self.headers = (lambda: key), (lambda: headers)
 
     def topic(self):
         return self._all[0]
@@ -176,6 +179,11 @@ class Gauges:
 
     def gauge(self, name, function):
         self.known[".".join((*self.scope, name))] = function
+
+    def counter(self, name):
+        made = Counter()
+        self.known[".".join((*self.scope, name))] = made.get_count
+        return made
 
 
 class Context:

@@ -8,6 +8,7 @@ from confluent_kafka import Producer
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.kafka.kafka_cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
+from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
 
 BEGINS = {
@@ -21,7 +22,8 @@ BEGINS = {
 
 def cluster(kafka, topic, isolation):
     properties = {"bootstrap.servers": kafka.address, "isolation.level": isolation}
-    settings = KafkaSplitSettings(SimpleStringSchema(), properties, "in", topics=(topic,), group_id="nobodys")
+    schema = KafkaRecordDeserializationSchema.value_only(SimpleStringSchema())
+    settings = KafkaSplitSettings(schema, properties, "in", topics=(topic,), group_id="nobodys")
     return KafkaCluster(settings)
 
 

@@ -6,11 +6,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import length_hint
 from typing import Any, BinaryIO
 
 from pystate.common.errors import PystateError, RecordError
 from pystate.common.time import current_time_ms
+from pystate.connectors.bad_records import BadRecords, Refused, RefusedRecords
 from pystate.connectors.file_system.file_splits import FileHead, FileSourceSplit
 from pystate.connectors.file_system.files_of_epoch import FilesOfEpoch
 from pystate.connectors.file_system.formats.split_format import FileRecords, SplitFormat
@@ -34,6 +36,7 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         clock: Returns the time, ms since 1970.
         most_files: See `FilesOfEpoch`.
         has_news: Whether there are new files; asked in the first subtask.
+        bad_records: What is done with records that are none of the format; None fails the job.
     """
 
     def __init__(
@@ -44,8 +47,12 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         clock: Callable[[], int] = current_time_ms,
         most_files: int | None = None,
         has_news: Callable[[], bool] = lambda: False,
+        bad_records: BadRecords | None = None,
     ) -> None:
         self._context = context
+        self._bad_records = bad_records or BadRecords.fail()
+        self._refused_records = RefusedRecords(self._bad_records, context)
+        self._refused: list[Refused] = []
         self._format = split_format
         self._interval_ms = interval_ms
         self._clock = clock
@@ -88,6 +95,9 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
         except (OSError, EOFError, ValueError) as error:  # of file systems, and of what is compressed
             message = f"{split.file.uri} can't be read: {error}"
             raise RecordError(message, hint="a file stays as it is until it is read; remove one that is damaged") from error
+        refused, self._refused = self._refused, []
+        for one in refused:
+            self._refused_records.take(one, output.collect_side)
         if elements is None:
             self._close_file()
             self._splits.popleft()
@@ -168,6 +178,11 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
                 message, hint="put the old file back under its name; a new one is read under a name of its own"
             )
         self._records = self._format.open(self._file, split.file.uri, split.position)
+        if self._bad_records.skips:
+            self._records.refuse = partial(self._refuse, split.file.uri)
+
+    def _refuse(self, uri: str, value: bytes | None, position: int, reason: str) -> None:
+        self._refused.append(Refused(value, uri, position, reason))
 
     def _close_file(self) -> None:
         records, self._records = self._records, None

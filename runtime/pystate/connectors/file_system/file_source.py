@@ -11,6 +11,7 @@ from pystate.common.overrides import override
 from pystate.common.time import Duration
 from pystate.common.type_info import TypeInformation, Types
 from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.connectors.bad_records import BadRecords
 from pystate.connectors.file_system.file_paths import qualified_paths
 from pystate.connectors.file_system.formats.file_content import TextEncoding
 from pystate.connectors.file_system.formats.split_format import SplitFormat, TextLines
@@ -30,6 +31,11 @@ class FileFormat(ABC):
     """
 
     single_column = False
+
+    @property
+    def element_type(self) -> TypeInformation | None:
+        """The type of the elements, where it is known without a session and files; None where it isn't."""
+        return None
 
     @abstractmethod
     def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
@@ -68,6 +74,7 @@ class BulkFormat(FileFormat):
 
 class _TextLines(StreamFormat):
     single_column = True
+    element_type = Types.STRING()
 
     def __init__(self, encoding: TextEncoding) -> None:
         self._encoding = encoding
@@ -85,6 +92,7 @@ class FileSource(TranslatedSource):
         monitor_interval_ms: How often to look for new files; None reads the existing files and ends.
         max_files_per_epoch: The maximum number of files per epoch; None for no bound.
         file_format: The format; lines of text by default.
+        bad_records: What is done with records that are none of the format; None fails the job.
     """
 
     def __init__(
@@ -93,7 +101,9 @@ class FileSource(TranslatedSource):
         monitor_interval_ms: int | None,
         max_files_per_epoch: int | None = None,
         file_format: FileFormat | None = None,
+        bad_records: BadRecords | None = None,
     ) -> None:
+        self._bad_records = bad_records or BadRecords.fail()
         self.paths = (paths,) if isinstance(paths, str) else tuple(paths)
         self.monitor_interval_ms = monitor_interval_ms
         self.max_files_per_epoch = max_files_per_epoch
@@ -134,7 +144,8 @@ class FileSource(TranslatedSource):
             bounded=self.bounded,
             paths=self.paths,
             watermark_strategy=strategy,
-            output_type=type_info or (Types.STRING() if self.single_column else None),
+            has_side_outputs=self._bad_records.tag is not None,
+            output_type=type_info or self._format.element_type,
         )
 
     def in_slots(self, spark: SparkSession | None, name: str) -> tuple[SplitFileSource, TypeInformation]:
@@ -149,7 +160,12 @@ class FileSource(TranslatedSource):
         """
         split_format = self._format.in_slots(spark, self.paths)
         paths, most_files = qualified_paths(spark, self.paths), self.max_files_per_epoch
-        source = SplitFileSource(paths, self.monitor_interval_ms, split_format, name, most_files)
+        if self._bad_records.skips and not split_format.refuses_records:
+            message = (
+                "The records of this format can't be told from each other where one is wrong: a bad file fails the job."
+            )
+            raise JobGraphError(message, where=name, hint="leave set_bad_records() out")
+        source = SplitFileSource(paths, self.monitor_interval_ms, split_format, name, most_files, self._bad_records)
         return source, split_format.element_type
 
 
@@ -187,6 +203,16 @@ class FileSourceBuilder:
         self._format = file_format
         self._monitor_interval_ms: int | None = None
         self._max_files_per_epoch: int | None = None
+        self._bad_records = BadRecords.fail()
+
+    def set_bad_records(self, bad_records: BadRecords) -> FileSourceBuilder:
+        """Set what is done with records that are none of the format (pystate only); by default they fail the job.
+
+        Raises:
+            JobGraphError: It isn't what `BadRecords` makes.
+        """
+        self._bad_records = BadRecords.checked("set_bad_records", bad_records)
+        return self
 
     def monitor_continuously(self, discovery_interval: Duration) -> FileSourceBuilder:
         """Look for new files continuously, which makes the source unbounded."""
@@ -216,4 +242,4 @@ class FileSourceBuilder:
 
     def build(self) -> FileSource:
         """Return the source."""
-        return FileSource(self._paths, self._monitor_interval_ms, self._max_files_per_epoch, self._format)
+        return FileSource(self._paths, self._monitor_interval_ms, self._max_files_per_epoch, self._format, self._bad_records)

@@ -11,6 +11,7 @@ from pystate.common.errors import RestoreError
 from pystate.common.files.foreign_json import parse_json
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeKind
+from pystate.connectors.bad_records import BadRecords
 from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import found_files, uri_of_spark
 from pystate.connectors.file_system.file_reader import FileSourceReader
@@ -31,6 +32,7 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnAfterSpark):
         split_format: The file format.
         name: Of the source, for errors.
         most_files: The maximum number of files per epoch of the micro-batch engine; None bounds by bytes only.
+        bad_records: What is done with records that are none of the format; None fails the job.
     """
 
     def __init__(
@@ -40,7 +42,9 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnAfterSpark):
         split_format: SplitFormat,
         name: str,
         most_files: int | None = None,
+        bad_records: BadRecords | None = None,
     ) -> None:
+        self._bad_records = bad_records
         self._paths = paths
         self._interval_ms = interval_ms
         self._format = split_format
@@ -95,7 +99,12 @@ class SplitFileSource(Source[Any, FileSourceSplit], GoesOnAfterSpark):
     def create_reader(self, context: SourceReaderContext) -> FileSourceReader:
         """Return the reader."""
         return FileSourceReader(
-            context, self._format, self._interval_ms, most_files=self._most_files, has_news=self._has_news
+            context,
+            self._format,
+            self._interval_ms,
+            most_files=self._most_files,
+            has_news=self._has_news,
+            bad_records=self._bad_records,
         )
 
     def restore_split(self, plain: Any) -> FileSourceSplit:

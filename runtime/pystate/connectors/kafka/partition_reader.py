@@ -8,10 +8,12 @@ from typing import Any, Protocol
 
 from pystate.common.errors import ExternalSystemError
 from pystate.common.time import current_time_ms
+from pystate.connectors.bad_records import Refused, RefusedRecords
 from pystate.connectors.kafka.fetcher import MOST_MESSAGES
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.kafka.record_deserialization import ConsumerRecord, RecordReading
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
 from pystate.connectors.kafka.topic_identity import NEVER, FindTopics, FoundTopic, MadeAnew, TopicProof, made_anew
 from pystate.connectors.poll_size import PollSize
@@ -83,6 +85,8 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._clock = clock
         self._find_topics = find_topics
         self._close = close
+        self._reading = RecordReading(settings.schema, settings.bad_records)
+        self._refused = RefusedRecords(settings.bad_records, context)
         self._proof = TopicProof(find_topics, settings.name, clock)
         self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
         self._read_up: set[KafkaTopicPartition] = set()  # partitions whose end was seen
@@ -251,7 +255,11 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._ask_at = self._clock() + pause
 
     def _hand_on(self, messages: list[Any], output: ReaderOutput[Any]) -> None:
-        deserialize, collect, timed = self._settings.schema.deserialize, output.collect, self._settings.timed
+        deserialize, collect, timed = self._reading.of_value, output.collect, self._settings.timed
+
+        def refuse(refused: Refused) -> None:
+            self._refused.take(refused, output.collect_side)
+
         topic, number, split, stop = "", -1, None, None
         topics = set()
         for message in messages:
@@ -274,11 +282,16 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
                 self._end(split, stop)
                 split = None
                 continue
-            value = message.value()
-            element = None if value is None else deserialize(value)
-            if element is not None:
-                collect(element, message.timestamp()[1] if timed else None)
-                split.has_records = True
+            if deserialize is None:
+                for element in self._reading.elements(_record_of(message), refuse):
+                    collect(element, message.timestamp()[1] if timed else None)
+                    split.has_records = True
+            else:
+                value = message.value()
+                element = None if value is None else deserialize(value)
+                if element is not None:
+                    collect(element, message.timestamp()[1] if timed else None)
+                    split.has_records = True
             split.offset = offset + 1
             if split.offset == stop:
                 self._end(split, stop)
@@ -388,6 +401,19 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         if splits != self._told:
             self._told = splits
             output.set_splits(splits)
+
+
+def _record_of(message: Any) -> ConsumerRecord:
+    kind, time = message.timestamp()
+    return ConsumerRecord(
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        time if kind else None,
+        message.key(),
+        message.value(),
+        tuple(message.headers() or ()),
+    )
 
 
 def _said(error: Any) -> str:

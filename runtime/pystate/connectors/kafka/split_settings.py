@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pystate.common.serialization import DeserializationSchema
 from pystate.common.user_code.taken import SendsTaken, Taken
+from pystate.connectors.bad_records import BadRecords
 from pystate.connectors.kafka.kafka_client import client_settings
 from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema
 
 DISCOVERY_INTERVAL_MS = 300_000
 """Flink's default of `partition.discovery.interval.ms`."""
@@ -35,7 +36,7 @@ class KafkaSplitSettings(SendsTaken):
     """The settings of a Kafka source in slots. Exactly one of topics, pattern and partitions is set.
 
     Attributes:
-        schema: Makes elements from values.
+        schema: Makes elements from records.
         starting: The start offsets, in a job that starts from no snapshot.
         stopping: The end offsets; None for unbounded.
         group_id: The consumer group; None for no group.
@@ -45,10 +46,11 @@ class KafkaSplitSettings(SendsTaken):
         timed: Whether elements get the timestamps of their records.
         properties: The properties of librdkafka.
         name: The name of the source, for errors.
+        bad_records: What is done with records that the schema refuses.
         taken: The schema as the program passed it.
     """
 
-    schema: DeserializationSchema
+    schema: KafkaRecordDeserializationSchema
     properties: Mapping[str, str]
     name: str
     topics: tuple[str, ...] = ()
@@ -61,6 +63,7 @@ class KafkaSplitSettings(SendsTaken):
     discovery_interval_ms: int | None = DISCOVERY_INTERVAL_MS
     takes_losses: bool = False
     timed: bool = False
+    bad_records: BadRecords = field(default_factory=BadRecords.fail)
     taken: dict[str, Taken] = field(default_factory=dict, repr=False, compare=False)
 
     @property

@@ -151,6 +151,7 @@ class SourceTransformation(Transformation):
         from_the_group: A start without a snapshot reads only what follows the latest complete checkpoint, whose offsets were
             committed to the source's consumer group, as found by the engine.
         non_deterministic: The expressions that give different rows for the same input, as found by the engine.
+        has_side_outputs: The source may emit to side outputs, before its timestamps.
     """
 
     SENT: ClassVar[tuple[str, ...]] = ("watermark_strategy", "decoder")
@@ -172,6 +173,7 @@ class SourceTransformation(Transformation):
     from_the_end: bool = field(default=False, init=False)
     from_the_group: bool = field(default=False, init=False)
     non_deterministic: tuple[str, ...] = field(default=(), init=False)
+    has_side_outputs: bool = False
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
 
     def follow_timestamps(self, copies: Mapping[int, Transformation]) -> None:
@@ -185,7 +187,8 @@ class SourceTransformation(Transformation):
 
     def insert_timestamps(self) -> None:
         """Insert the timestamp step between the source and its readers; again if readers were added."""
-        read = [child for child in self.children if child is not self._timestamps]
+        side = [child for child in self.children if isinstance(child, SideOutputTransformation)]
+        read = [child for child in self.children if child is not self._timestamps and child not in side]
         if self.watermark_strategy is None or not read:
             return
         step = self._timestamps
@@ -207,7 +210,7 @@ class SourceTransformation(Transformation):
         for child in read:
             child.parents = tuple(step if parent is self else parent for parent in child.parents)
             step.children.append(child)
-        self.children = [step]
+        self.children = [step, *side]
 
 
 @dataclass(eq=False)

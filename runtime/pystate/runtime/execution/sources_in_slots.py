@@ -84,6 +84,7 @@ def _in_slots(
         function=SourceOperator(split_source, output_type),
         non_parallel=alone,
         parallelism=1 if alone else source.parallelism,
+        has_side_outputs=source.has_side_outputs,
     )
     # Its start position is set before each attempt (`spark_positions.py`), so it is pickled only then; the author's code in
     # it was captured when the program added it.

@@ -28,6 +28,7 @@ from pystate.core.api.job_graph import (
     SideOutputTransformation,
     SinkKind,
     SinkTransformation,
+    SourceTransformation,
     StreamGraph,
     TimestampsTransformation,
     Transformation,
@@ -318,7 +319,8 @@ class JobPlanner:
     def _chain_after(self, step: Transformation, build: _ChainBuild) -> Chain:
         """Return the chain of a step's main output, and of its side outputs, up to the next tasks."""
         followers = self._followers.get(id(step), {})
-        kept = keeps_results(step) or len(followers) > 1
+        # a source's elements and those of its side outputs are never the same
+        kept = keeps_results(step) or (len(followers) > 1 and not isinstance(step, SourceTransformation))
         chain = self._chain(followers.get(None, ()), build, step.output_type, kept=kept)
         for tag, items in followers.items():
             if tag is not None:

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation, TypeKind, Types
+from pystate.connectors.bad_records import why
 from pystate.connectors.file_system.formats import text_values
 from pystate.connectors.file_system.formats.csv_schema import CsvSchema
 from pystate.connectors.file_system.formats.csv_text import escape_of
@@ -181,6 +182,10 @@ class CsvRows(Iterator[str]):
             return True
         return text[:1] <= " " and self._separator not in text and not text.strip(_SPACE)
 
+    def joined(self, row: list[str]) -> bytes:
+        """Return the fields of a row as a line, which may be written otherwise in the file."""
+        return self._separator.join(row).encode()
+
     def close(self) -> None:
         """Close the file."""
         self._lines.close()
@@ -218,6 +223,9 @@ class _CsvRecords(RowRecords):
             reason: Exception = error
             if len(row) != wanted:
                 reason = ValueError(f"it has {len(row)} fields, not {wanted}")
+            if self.refuse is not None:  # where each row begins isn't known here, but where the lines do that it is among
+                self.refuse(self._rows.joined(row), self.position, why(reason))
+                return []
             raise self.refused(repr(row).encode(), reason) from error
 
     def close(self) -> None:

@@ -27,6 +27,8 @@ class ParquetFormat(SplitFormat):
         element_type: A named ROW: the columns to read, by name, ignoring case.
     """
 
+    refuses_records = False
+
     def __init__(self, element_type: TypeInformation) -> None:
         self.element_type = element_type
 

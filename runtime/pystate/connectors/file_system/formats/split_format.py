@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from pystate.common.errors import RecordError
 from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.bad_records import why
 from pystate.connectors.file_system.formats.file_content import UTF_8, TextEncoding, content_of
 from pystate.connectors.file_system.formats.lines import Lines
 from pystate.core.records.codec import RecordCodec, shown
+
+Refuse = Callable[["bytes | None", int, str], None]
 
 
 class FileRecords(ABC):
@@ -20,9 +23,12 @@ class FileRecords(ABC):
 
     Attributes:
         position: Where the next element begins, in the unit of the format.
+        refuse: Takes a record that is none of the format, so that reading goes on after it; None: such a record is an error.
+            It gets the record's bytes, None where they can't be told from others; its position; and the reason.
     """
 
     position: int
+    refuse: Refuse | None = None
 
     @abstractmethod
     def read(self, most: int) -> Sequence[Any] | None:
@@ -42,9 +48,11 @@ class SplitFormat(ABC):
 
     Attributes:
         element_type: The type of the elements.
+        refuses_records: Whether reading can go on after a record that is none of the format.
     """
 
     element_type: TypeInformation
+    refuses_records = True
 
     @abstractmethod
     def open(self, file: BinaryIO, name: str, position: int) -> FileRecords:
@@ -86,6 +94,10 @@ class _TextRecords(FileRecords):
         try:
             elements = list(map(self._encoding.text, lines))
         except UnicodeDecodeError as error:
+            if self.refuse is not None:
+                elements = self._one_by_one(lines, self.refuse)
+                self.position = self._lines.position
+                return elements
             where = f"A line of {self._name} after byte {self.position}"
             message = f"{where} is no UTF-8: {shown(error.object)}: {error.reason}."
             hint = "name the charset of the file, or say what to do about such bytes: text_line_format(charset, errors)"
@@ -93,8 +105,24 @@ class _TextRecords(FileRecords):
         self.position = self._lines.position
         return elements or None
 
+    def _one_by_one(self, lines: list[bytes], refuse: Refuse) -> list[str]:
+        elements = []
+        for position, line in positions(self.position, lines, self._lines.ends):
+            try:
+                elements.append(self._encoding.text(line))
+            except UnicodeDecodeError as error:
+                refuse(line, position, f"it is no UTF-8: {error.reason}")
+        return elements
+
     def close(self) -> None:
         self._lines.close()
+
+
+def positions(start: int, lines: list[bytes], ends: list[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield where each of some lines begins, and the line."""
+    for line, end in zip(lines, ends, strict=True):
+        yield start, line
+        start += len(line) + len(end)
 
 
 _UNCHANGED = frozenset((pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float64(), pa.bool_(), pa.string()))
@@ -179,9 +207,24 @@ class LineRows(RowRecords):
         try:
             columns = self._parse_many(lines) or self._parsed_one_by_one(lines)
             elements = self.decode(columns)
-        except (ValueError, OverflowError, TypeError) as error:  # Arrow's own are ValueErrors, too
-            raise self.refused(lines[0], error) from error
+        except (ValueError, OverflowError, TypeError, RecordError) as error:  # Arrow's own are ValueErrors, too
+            if self.refuse is not None:
+                elements = self._without_wrong_ones(lines, self.refuse)
+            elif isinstance(error, RecordError):
+                raise
+            else:
+                raise self.refused(lines[0], error) from error
         self.position = self._lines.position
+        return elements
+
+    def _without_wrong_ones(self, lines: list[bytes], refuse: Refuse) -> list[Any]:
+        elements: list[Any] = []
+        for position, line in positions(self.position, lines, self._lines.ends):
+            try:
+                rows = self._parse(line)
+                elements += self.decode([[row[index] for row in rows] for index in range(len(self._codec.schema))])
+            except (ValueError, OverflowError, TypeError, RecursionError, RecordError) as error:
+                refuse(line, position, why(error))
         return elements
 
     def _parsed_one_by_one(self, lines: list[bytes]) -> list[list[Any]]:

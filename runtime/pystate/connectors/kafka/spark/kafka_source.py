@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from pystate.common.type_info import TypeInformation, Types
 from pystate.common.user_code.taken import take
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import WatermarkStrategy
+from pystate.connectors.bad_records import BadRecords
 from pystate.connectors.kafka.java_properties import librdkafka_properties
 from pystate.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
@@ -22,7 +23,9 @@ from pystate.connectors.kafka.offsets import (
     KafkaTopicPartition,
     OffsetsKind,
 )
+from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema, ValueOnly
 from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers, check_connector
+from pystate.connectors.kafka.spark.kafka_decoder import PARTS, RECORD, KafkaDecoder
 from pystate.connectors.kafka.spark.kafka_group_offsets import KafkaGroupOffsets
 from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.connectors.kafka.spark.kafka_stopping import KafkaStoppingOffsets
@@ -33,7 +36,6 @@ from pystate.connectors.translated_source import TranslatedSource
 from pystate.core.api.job_graph import SourceTransformation
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _SERVERS = "bootstrap.servers"
@@ -48,25 +50,6 @@ _OPTIONS = {"maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "
 """Options of Spark's connector that may be set as properties."""
 
 
-class KafkaValueDecoder:
-    """Deserializes elements from the values of records.
-
-    Args:
-        schema: The deserialization schema.
-    """
-
-    def __init__(self, schema: DeserializationSchema) -> None:
-        self._schema = schema
-
-    def decode(self, batch: pa.RecordBatch) -> Iterator[tuple[Any, int | None]]:
-        """Yield the element of each record, None for none, with the record's timestamp if present."""
-        deserialize = self._schema.deserialize
-        values = batch.column("value").to_pylist()
-        times = batch.column("timestamp").to_pylist() if "timestamp" in batch.schema.names else [None] * len(values)
-        for value, time in zip(values, times, strict=True):
-            yield (None if value is None else deserialize(value)), time
-
-
 @dataclass(frozen=True)
 class KafkaSourceSettings:
     """The settings of a source. Exactly one of topics, pattern and partitions is set.
@@ -74,7 +57,8 @@ class KafkaSourceSettings:
     Attributes:
         starting: The start offsets, in a job that starts from no snapshot.
         stopping: The end offsets; None for unbounded.
-        schema: Makes elements from values.
+        schema: Makes elements from records.
+        bad_records: What is done with records that the schema refuses.
         properties: The properties of the Java client.
         options: The options of Spark's connector.
         commits_offsets: Whether the offsets of completed checkpoints are committed to the group.
@@ -86,7 +70,8 @@ class KafkaSourceSettings:
     partitions: tuple[KafkaTopicPartition, ...] = ()
     starting: KafkaOffsetsInitializer = field(default_factory=KafkaOffsetsInitializer.earliest)
     stopping: KafkaOffsetsInitializer | None = None
-    schema: DeserializationSchema | None = None
+    schema: KafkaRecordDeserializationSchema | None = None
+    bad_records: BadRecords = field(default_factory=BadRecords.fail)
     group_id: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, str] = field(default_factory=dict)
@@ -104,7 +89,7 @@ class KafkaSource(TranslatedSource):
     def __init__(self, settings: KafkaSourceSettings) -> None:
         assert settings.schema is not None  # noqa: S101 - the builder checks it
         self.settings = settings
-        self.decoder = KafkaValueDecoder(settings.schema)
+        self.decoder = KafkaDecoder(settings.schema, settings.bad_records)
         self._schema = take(settings.schema, "KafkaSource", program_line())
 
     @staticmethod
@@ -142,6 +127,7 @@ class KafkaSource(TranslatedSource):
             bounded=self.bounded,
             watermark_strategy=strategy,
             decoder=self.decoder,
+            has_side_outputs=self.settings.bad_records.tag is not None,
             output_type=type_info or self.produced_type,
         )
 
@@ -167,6 +153,8 @@ class KafkaSource(TranslatedSource):
         reader = reader.options(**self._subscription())
         if settings.group_id is not None:
             reader = reader.option("groupIdPrefix", settings.group_id)
+        if self.decoder.of_records:
+            reader = reader.option("includeHeaders", "true")
         with self.brokers(spark, where) as brokers:
             frame = reader.options(**self._starting(brokers)).load()
         if condition is not None:
@@ -174,6 +162,9 @@ class KafkaSource(TranslatedSource):
         columns: list[Column] = [F.col("value")]
         if timed:  # lasting partitions are identified by these original columns
             columns += [F.col("topic"), F.col("partition"), F.expr("unix_millis(timestamp)").alias("timestamp")]
+        if self.decoder.of_records:
+            parts = [F.expr("unix_millis(timestamp)").alias("timestamp") if name == "timestamp" else name for name in PARTS]
+            columns.append(F.struct(*parts).alias(RECORD))
         return frame.select(*columns)
 
     def in_slots(self, name: str, *, timed: bool) -> tuple[KafkaSplitSource, TypeInformation]:
@@ -202,6 +193,7 @@ class KafkaSource(TranslatedSource):
             discovery_interval_ms=settings.discovery_interval_ms if settings.discovery_interval_ms > 0 else None,
             takes_losses=settings.options.get(_LOSSES, "true").lower() == "false",
             timed=timed,
+            bad_records=settings.bad_records,
             taken={"schema": self._schema},
         )
         return KafkaSplitSource(split_settings), self.produced_type or Types.PICKLED_BYTE_ARRAY()
@@ -382,7 +374,26 @@ class KafkaSourceBuilder:
         if not isinstance(deserialization_schema, DeserializationSchema):
             message = f"set_value_only_deserializer() takes a DeserializationSchema, not {deserialization_schema!r}."
             raise JobGraphError(message, hint="SimpleStringSchema() is one; your own extends DeserializationSchema")
-        return self._set(schema=deserialization_schema)
+        return self._set(schema=ValueOnly(deserialization_schema))
+
+    def set_deserializer(self, record_deserializer: KafkaRecordDeserializationSchema) -> KafkaSourceBuilder:
+        """Set the schema that deserializes whole records: keys, values, headers, times, and where they are.
+
+        Raises:
+            JobGraphError: It isn't a schema.
+        """
+        if not isinstance(record_deserializer, KafkaRecordDeserializationSchema):
+            message = f"set_deserializer() takes a KafkaRecordDeserializationSchema, not {record_deserializer!r}."
+            raise JobGraphError(message, hint="set_value_only_deserializer() takes a DeserializationSchema")
+        return self._set(schema=record_deserializer)
+
+    def set_bad_records(self, bad_records: BadRecords) -> KafkaSourceBuilder:
+        """Set what is done with records that the schema refuses (pystate only); by default they fail the job.
+
+        Raises:
+            JobGraphError: It isn't what `BadRecords` makes.
+        """
+        return self._set(bad_records=BadRecords.checked("set_bad_records", bad_records))
 
     def set_client_id_prefix(self, prefix: str) -> KafkaSourceBuilder:
         """Set the prefix of client ids."""

@@ -108,6 +108,7 @@ class CompiledChain:
 
     Attributes:
         emit: Processes one element.
+        output: Takes elements of the main output, as `emit` does, and those of side outputs.
         assigners: The timestamp assigners, by uid.
     """
 
@@ -123,7 +124,8 @@ class CompiledChain:
         self._phase = ChainPhase.NEW
         self._time = time or ChainTime(current_time_ms)
         self.assigners: dict[str, TimestampsAndWatermarks] = {}
-        self.emit = compile_chain(chain, buffers, self._attach).emit
+        self.output = compile_chain(chain, buffers, self._attach)
+        self.emit = self.output.emit
         self._functions += partitioners(chain.all_outputs())
 
     def open(self) -> None:

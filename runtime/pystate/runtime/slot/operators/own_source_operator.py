@@ -20,7 +20,7 @@ class OwnSourceOperator(Operator):
 
     @override
     def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
-        self.source = SourceInput(self.spec.function, output.emit, self._time, self.spec.uid, self._touch)
+        self.source = SourceInput(self.spec.function, output, self._time, self.spec.uid, self._touch)
         return [output.emit]
 
     def _touch(self) -> None:

@@ -15,10 +15,11 @@ from pystate.connectors.operators.source_operator import (
     TakeLimit,
 )
 from pystate.connectors.source import EpochBound, ReaderOutput
+from pystate.core.api.output_tag import OutputTag
 from pystate.runtime.plan.event_time import own_source_channel
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve
-from pystate.runtime.slot.operators.operator_output import Emit
+from pystate.runtime.slot.operators.operator_output import Output
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
 
 
@@ -35,8 +36,9 @@ class _Output(ReaderOutput[Any]):
         epoch: The bounds of the running epoch; None for none.
     """
 
-    def __init__(self, emit: Emit, time: ChainTime) -> None:
-        self._emit = emit
+    def __init__(self, output: Output, time: ChainTime) -> None:
+        self._emit = output.emit
+        self._emit_tagged = output.emit_tagged
         self._time = time
         self.rows = 0
         self.sizes = ElementSizes(MOST_BYTES_PER_EPOCH)
@@ -60,6 +62,12 @@ class _Output(ReaderOutput[Any]):
         self.idle = False
         self._time.timestamp = timestamp
         self._emit(record)
+
+    def collect_side(self, tag: OutputTag, value: Any, timestamp: int | None = None) -> None:
+        """Emit an element to a side output."""
+        self.rows += 1
+        self._time.timestamp = timestamp
+        self._emit_tagged(tag, value)
 
     def emit_watermark(self, watermark: int) -> None:
         """Store a watermark; it takes effect after the epoch's elements."""
@@ -99,7 +107,7 @@ class SourceInput:
 
     Args:
         source: The source operator.
-        emit: Receives the elements.
+        output: Receives the elements.
         time: The chain's time.
         uid: The operator's uid.
         touch: Called if the running epoch has read something: the position doesn't go back with a rollback.
@@ -111,12 +119,14 @@ class SourceInput:
         is_roused: The source has reported input since it was last asked.
     """
 
-    def __init__(self, source: SourceOperator, emit: Emit, time: ChainTime, uid: str, touch: Callable[[], object]) -> None:
+    def __init__(
+        self, source: SourceOperator, output: Output, time: ChainTime, uid: str, touch: Callable[[], object]
+    ) -> None:
         self._source = source
         self._time = time
         self._channel = own_source_channel(uid)
         self._touch = touch
-        self._output = _Output(emit, time)
+        self._output = _Output(output, time)
         self.failed_at: str | None = None
         self.longest_s = LONGEST_TAKE_S
         self.ends_apart = False

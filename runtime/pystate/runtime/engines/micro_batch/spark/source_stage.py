@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.time import current_time_ms
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.row_decoder import RowDecoder
+from pystate.core.metrics.metric import MetricGroup
 from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.sample import MetricSample, MetricValue, SampleKey
 from pystate.core.metrics.sums import since
@@ -117,6 +122,8 @@ class SourceStage:
         self._partitions = PartitionWatermarks(rows.partitioned_by, self._compiled.assigners)
         self._told: dict[SampleKey, MetricValue] = {}
         self._begin(0)
+        source = OperatorSpec(spec.task.uid, spec.task.name, OperatorKind.SOURCE, None)
+        self._source_context = self._make_context(source)
 
     def open(self, partition: int) -> None:
         """Open the functions before the first partition."""
@@ -143,7 +150,7 @@ class SourceStage:
         try:
             for batch in batches:
                 for run in self._partitions.runs(batch, self._decode(batch)):
-                    elements = run if decoder is None else (element for element in run if element is not None)
+                    elements = run if decoder is None else _elements(decoder, run)
                     more = True
                     while more:
                         with metrics.busy:
@@ -165,9 +172,18 @@ class SourceStage:
         """Yield the elements of rows, None for a row without one; the time of each is set just before it is used."""
         decoder, time = self._spec.task.inputs[0].decoder, self._time
         assert decoder is not None  # noqa: S101 - otherwise rows are decoded by their type
-        for element, time.timestamp in decoder.decode(batch):
+        for element, time.timestamp in decoder.decode(batch, self):
             yield element
         time.timestamp = None
+
+    def metric_group(self) -> MetricGroup:
+        """Return the metric group of the source."""
+        return self._source_context.get_metrics_group()
+
+    def collect_side(self, tag: OutputTag, value: Any, timestamp: int | None = None) -> None:
+        """Emit an element to a side output of the source."""
+        self._time.timestamp = timestamp
+        self._compiled.output.emit_tagged(tag, value)
 
     def _begin(self, partition: int) -> None:
         self._partition = partition
@@ -206,6 +222,12 @@ class SourceStage:
             return sample  # already measured for this partition alone
         before, self._told[sample.key] = self._told.get(sample.key), sample.value
         return replace(sample, value=since(sample.kind, before, sample.value))
+
+
+def _elements(decoder: RowDecoder, decoded: Iterator[Any]) -> Iterator[Any]:
+    if decoder.makes_several:
+        return itertools.chain.from_iterable(decoded)
+    return (element for element in decoded if element is not None)
 
 
 def _emit_until_ready(elements: Iterator[Any], emit: Emit, ready: list[pa.RecordBatch]) -> bool:
