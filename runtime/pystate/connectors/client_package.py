@@ -21,7 +21,7 @@ def missing_client(message: str, extra: str) -> JobGraphError:
 
 
 def client_finding(
-    extra: str, what: str, package: str, least: tuple[int, ...], *, title: str = "", also: str = ""
+    extra: str, what: str, package: str, least: tuple[int, ...], *, title: str = "", also: str = "", module: str = ""
 ) -> Finding:
     """Return whether a client is there, and new enough.
 
@@ -32,8 +32,9 @@ def client_finding(
         least: The first numbers of the oldest version that does.
         title: Its name for people, if it has another.
         also: What is needed besides it.
+        module: Its name as a module, if that is another one.
     """
-    if importlib.util.find_spec(package) is None:
+    if not _is_there(module or package):
         text = f"{what}: {title or package} is not installed; jobs that use them need {pip_install(extra)}{also}"
         return missing(extra, text)
     named = f"{title or package} {version(package)}"
@@ -41,3 +42,10 @@ def client_finding(
         oldest = ".".join(map(str, least))
         return warn(extra, f"{named} is installed, jobs need {oldest} or newer", pip_install(extra))
     return ok(extra, f"{what}: {named} is installed")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False

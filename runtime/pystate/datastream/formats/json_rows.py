@@ -70,7 +70,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
         def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
             """Set the type of the rows."""
-            self._type_info = _row_type("type_info", type_info)
+            self._type_info = check_row_type("type_info", type_info)
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
@@ -151,7 +151,7 @@ class JsonRowSerializationSchema(SerializationSchema):
 
         def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
             """Set the type of the rows."""
-            self._type_info = _row_type("with_type_info", type_info)
+            self._type_info = check_row_type("with_type_info", type_info)
             return self
 
         def build(self) -> JsonRowSerializationSchema:
@@ -166,7 +166,12 @@ class JsonRowSerializationSchema(SerializationSchema):
             return JsonRowSerializationSchema(self._type_info)
 
 
-def _row_type(call: str, type_info: Any) -> TypeInformation:
+def check_row_type(call: str, type_info: Any) -> TypeInformation:
+    """Return the type of rows that a program gave to a call.
+
+    Raises:
+        JobGraphError: It isn't one.
+    """
     if not isinstance(type_info, TypeInformation) or type_info.kind is not TypeKind.ROW:
         message = f"{call}() takes the type of rows, not {type_info!r}."
         raise JobGraphError(message, hint="Types.ROW_NAMED([...], [...]) makes one")

@@ -98,5 +98,6 @@ class ParquetBulkWriters:
 
 _WRITE = "write with ParquetBulkWriters"
 
-AvroParquetReaders = not_there("AvroParquetReaders", "Avro formats come later.", "read with ParquetColumnarRowInputFormat")
-AvroParquetWriters = not_there("AvroParquetWriters", "Avro formats come later.", _WRITE)
+_WHY = "Parquet files have rows here, and no schema of Avro."
+AvroParquetReaders = not_there("AvroParquetReaders", _WHY, "read with ParquetColumnarRowInputFormat")
+AvroParquetWriters = not_there("AvroParquetWriters", _WHY, _WRITE)

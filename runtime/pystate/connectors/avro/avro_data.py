@@ -1,0 +1,45 @@
+"""The bytes of one datum of Avro, without a container: what a message of Kafka holds."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+from pystate.connectors.avro.avro_package import fastavro
+from pystate.connectors.avro.avro_schema import AvroSchema
+
+
+def datum_reader(writer: AvroSchema, reader: AvroSchema | None = None) -> Callable[[bytes], Any]:
+    """Return a function that makes a datum of bytes; it raises an error, of whichever class, for what is no such datum.
+
+    Args:
+        writer: The schema that the data were written with.
+        reader: The schema that they are read with, if it is another one.
+    """
+    read = fastavro().schemaless_reader
+    written = writer.parsed
+    wanted = None if reader is None or reader == writer else reader.parsed
+
+    def read_datum(message: bytes) -> Any:
+        source = io.BytesIO(message)
+        datum = read(source, written, wanted)
+        if source.tell() != len(message):
+            problem = f"{len(message) - source.tell()} bytes are left after the datum: another schema has written it"
+            raise ValueError(problem)
+        return datum
+
+    return read_datum
+
+
+def datum_writer(schema: AvroSchema) -> Callable[[Any], bytes]:
+    """Return a function that makes bytes of a datum; it raises an error, of whichever class, for what is none."""
+    write = fastavro().schemaless_writer
+    parsed = schema.parsed
+
+    def write_datum(datum: Any) -> bytes:
+        target = io.BytesIO()
+        write(target, parsed, datum)
+        return target.getvalue()
+
+    return write_datum

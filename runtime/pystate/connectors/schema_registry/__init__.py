@@ -1,0 +1,1 @@
+"""A schema registry, as Confluent's clients know it: its client, its serializers, and subjects."""

@@ -1,0 +1,111 @@
+"""Changes of databases in JSON become rows with kinds."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import pytest
+
+from pystate.common import Row, Types
+from pystate.common.errors import JobGraphError, RecordError
+from pystate.common.row import RowKind
+from pystate.datastream.formats.change_data import (
+    CanalJsonDeserializationSchema,
+    DebeziumJsonDeserializationSchema,
+    MaxwellJsonDeserializationSchema,
+)
+
+PAIR = Types.ROW_NAMED(["id", "name"], [Types.LONG(), Types.STRING()])
+INSERT, BEFORE, AFTER, DELETE = RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE
+OLD, NEW = {"id": 1, "name": "a"}, {"id": 1, "name": "b"}
+
+
+def kind_of(kind, values):
+    return Row.of_kind(kind, **values)
+
+
+def debezium(op, before, after):
+    return {"before": before, "after": after, "op": op, "ts_ms": 5, "source": {"table": "t"}}
+
+
+CHANGES = {
+    "created": (DebeziumJsonDeserializationSchema, debezium("c", None, NEW), [(INSERT, NEW)]),
+    "read": (DebeziumJsonDeserializationSchema, debezium("r", None, NEW), [(INSERT, NEW)]),
+    "updated": (DebeziumJsonDeserializationSchema, debezium("u", OLD, NEW), [(BEFORE, OLD), (AFTER, NEW)]),
+    "deleted": (DebeziumJsonDeserializationSchema, debezium("d", OLD, None), [(DELETE, OLD)]),
+    "truncated": (DebeziumJsonDeserializationSchema, {"op": "t"}, []),
+    "with a schema": (
+        DebeziumJsonDeserializationSchema,
+        {"schema": {}, "payload": debezium("d", OLD, None)},
+        [(DELETE, OLD)],
+    ),
+    "maxwell insert": (MaxwellJsonDeserializationSchema, {"type": "insert", "data": NEW}, [(INSERT, NEW)]),
+    "maxwell bootstrap": (MaxwellJsonDeserializationSchema, {"type": "bootstrap-insert", "data": NEW}, [(INSERT, NEW)]),
+    "maxwell start": (MaxwellJsonDeserializationSchema, {"type": "bootstrap-start", "data": {}}, []),
+    "maxwell update": (
+        MaxwellJsonDeserializationSchema,
+        {"type": "update", "data": NEW, "old": {"name": "a"}},
+        [(BEFORE, OLD), (AFTER, NEW)],
+    ),
+    "maxwell delete": (MaxwellJsonDeserializationSchema, {"type": "delete", "data": OLD}, [(DELETE, OLD)]),
+    "maxwell table": (MaxwellJsonDeserializationSchema, {"type": "table-create", "def": {}}, []),
+    "canal insert": (CanalJsonDeserializationSchema, {"type": "INSERT", "data": [OLD, NEW]}, [(INSERT, OLD), (INSERT, NEW)]),
+    "canal update": (
+        CanalJsonDeserializationSchema,
+        {"type": "UPDATE", "data": [NEW], "old": [{"name": "a"}]},
+        [(BEFORE, OLD), (AFTER, NEW)],
+    ),
+    "canal delete": (CanalJsonDeserializationSchema, {"type": "DELETE", "data": [OLD]}, [(DELETE, OLD)]),
+    "canal table": (CanalJsonDeserializationSchema, {"type": "ALTER", "isDdl": True, "data": None}, []),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES)
+def test_a_change_is_rows_of_kinds(case):
+    schema, change, expected = CHANGES[case]
+    made = pickle.loads(pickle.dumps(schema(PAIR)))
+
+    rows = made.deserialize(json.dumps(change).encode())
+
+    assert made.makes_several and made.produced_type == PAIR
+    assert rows == [kind_of(kind, values) for kind, values in expected]
+    assert [row.get_row_kind() for row in rows] == [kind for kind, _ in expected]
+
+
+BAD = {
+    "no json": (DebeziumJsonDeserializationSchema, b"x", "no change of Debezium"),
+    "a list": (MaxwellJsonDeserializationSchema, b"[]", "no object"),
+    "no operation": (DebeziumJsonDeserializationSchema, b"{}", "lacks 'op'"),
+    "another operation": (DebeziumJsonDeserializationSchema, b'{"op": "x"}', "operation is 'x'"),
+    "no row before": (DebeziumJsonDeserializationSchema, json.dumps(debezium("u", None, NEW)).encode(), "no values for -U"),
+    "a wrong field": (MaxwellJsonDeserializationSchema, b'{"type": "insert", "data": {"id": "x"}}', "field 'id'"),
+    "a wrong type": (CanalJsonDeserializationSchema, b'{"type": "MERGE"}', "type is 'MERGE'"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_change_is_refused_or_left_out(case):
+    schema, message, why = BAD[case]
+
+    with pytest.raises(RecordError, match=why):
+        schema(PAIR).deserialize(message)
+    left = schema(PAIR, ignore_parse_errors=True).deserialize(message)
+    assert left == ([Row(id=None, name=None)] if case == "a wrong field" else [])
+
+
+def test_canal_tells_of_many_tables_and_one_is_wanted():
+    schema = CanalJsonDeserializationSchema(PAIR, database="d", table="t")
+
+    def rows(database, table):
+        return schema.deserialize(
+            json.dumps({"type": "INSERT", "database": database, "table": table, "data": [NEW]}).encode()
+        )
+
+    assert rows("d", "t") == [kind_of(INSERT, NEW)]
+    assert rows("d", "other") == rows("other", "t") == []
+
+
+def test_rows_have_a_type():
+    with pytest.raises(JobGraphError, match="takes the type of rows"):
+        DebeziumJsonDeserializationSchema(Types.STRING())

@@ -1,0 +1,148 @@
+"""Messages whose schemas are in a registry: a real one, of Apicurio's; `make servers` brings it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import struct
+
+import pytest
+import requests
+
+from pystate.common import Row, Types
+from pystate.common.errors import ExternalSystemError, JobGraphError, RecordError
+from pystate.connectors.bad_records import is_of_the_record
+from pystate.connectors.schema_registry.registry import SchemaRegistry
+from pystate.datastream.formats.schema_registry import (
+    ConfluentRegistryAvroDeserializationSchema,
+    ConfluentRegistryAvroSerializationSchema,
+    ConfluentRegistryJsonDeserializationSchema,
+    ConfluentRegistryJsonSerializationSchema,
+    ConfluentRegistryProtobufDeserializationSchema,
+    ConfluentRegistryProtobufSerializationSchema,
+    Subject,
+)
+from tests.datastream.test_avro import schema
+from tests.datastream.test_protobuf import ORDER, ROW
+from tests.servers.schema_registry import registry  # noqa: F401 - a fixture
+
+OLD = schema({"name": "id", "type": "int"}, {"name": "w", "type": "string"}, name="n.W")
+NEW = schema({"name": "more", "type": "string", "default": "d"}, {"name": "id", "type": "long"}, name="n.W")
+PAIR = Types.ROW_NAMED(["id", "w"], [Types.LONG(), Types.STRING()])
+JSON = json.dumps({"title": "W", "type": "object", "properties": {"id": {"type": "integer", "minimum": 0}}})
+SUBJECTS = {
+    "mine": "mine",
+    "orders-value": Subject.of_topic("orders"),
+    "orders-key": Subject.of_topic("orders", is_key=True),
+    "n.W": Subject.of_record(),
+    "orders-n.W": Subject.of_topic_and_record("orders"),
+}
+
+
+def ask(url):
+    answer = requests.get(url, timeout=30)
+    answer.raise_for_status()
+    return answer.json()
+
+
+def test_rows_of_another_schema_are_read_by_that_of_the_program(registry):  # noqa: F811 - the fixture
+    writes = ConfluentRegistryAvroSerializationSchema.for_rows("evolved", OLD, registry)
+    reads = ConfluentRegistryAvroDeserializationSchema.for_rows(NEW, registry)
+    data = writes.serialize(Row(id=7, w="a"))
+
+    assert data[0] == 0 and reads.produced_type.get_field_names() == ["more", "id"]
+    assert pickle.loads(pickle.dumps(reads)).deserialize(data) == Row(more="d", id=7)
+    assert pickle.loads(pickle.dumps(writes)).serialize(Row(id=7, w="a")) == data
+    generic = ConfluentRegistryAvroDeserializationSchema.for_generic(OLD, registry)
+    assert generic.deserialize(data) == {"id": 7, "w": "a"}
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_a_schema_is_registered_under_its_subject(registry, name):  # noqa: F811 - the fixture
+    data = ConfluentRegistryAvroSerializationSchema.for_generic(SUBJECTS[name], OLD, registry).serialize({"id": 1, "w": "a"})
+
+    (number,) = struct.unpack(">I", data[1:5])
+    assert ask(f"{registry}/subjects/{name}/versions/latest")["id"] == number
+
+
+def test_a_schema_is_not_registered_where_the_program_says_so(registry):  # noqa: F811 - the fixture
+    configs = {"auto.register.schemas": False}
+    writes = ConfluentRegistryAvroSerializationSchema.for_generic("nobodys", OLD, registry, None, configs)
+
+    with pytest.raises((ExternalSystemError, RecordError), match="schema registry"):
+        writes.serialize({"id": 1, "w": "a"})
+    with pytest.raises(requests.HTTPError):
+        ask(f"{registry}/subjects/nobodys/versions/latest")
+
+
+@pytest.mark.parametrize("message", [b"", b"{}", b"\x01abcdefg", b"\x00\x00\x00\xff\xffabc", "cut"])
+def test_what_no_serializer_has_written_is_a_matter_of_the_record(registry, message):  # noqa: F811 - the fixture
+    data = ConfluentRegistryAvroSerializationSchema.for_rows("cut", OLD, registry).serialize(Row(id=7, w="abc"))
+
+    reads = ConfluentRegistryAvroDeserializationSchema.for_rows(NEW, registry)
+    with pytest.raises(RecordError) as refused:
+        reads.deserialize(data[:6] if message == "cut" else message)
+    assert is_of_the_record(refused.value)
+
+
+def test_json_fits_the_schema_that_the_registry_has(registry):  # noqa: F811 - the fixture
+    writes = ConfluentRegistryJsonSerializationSchema("jsons", PAIR, JSON, registry)
+    reads = ConfluentRegistryJsonDeserializationSchema(PAIR, registry)
+    data = pickle.loads(pickle.dumps(writes)).serialize(Row(id=7, w="ä"))
+
+    assert pickle.loads(pickle.dumps(reads)).deserialize(data) == Row(id=7, w="ä")
+    with pytest.raises(RecordError, match="less than the minimum"):
+        writes.serialize(Row(id=-1, w="a"))
+    with pytest.raises(RecordError, match="less than the minimum"):
+        reads.deserialize(data[:5] + b'{"id": -1}')
+
+
+def test_messages_of_protobuf_name_their_schema(registry):  # noqa: F811 - the fixture
+    writes = ConfluentRegistryProtobufSerializationSchema(Subject.of_topic("enums"), ORDER, registry)
+    reads = ConfluentRegistryProtobufDeserializationSchema(ORDER, registry)
+    row = ROW
+    data = pickle.loads(pickle.dumps(writes)).serialize(row)
+
+    assert pickle.loads(pickle.dumps(reads)).deserialize(data) == row
+    with pytest.raises(RecordError):
+        reads.deserialize(b"\x00")
+
+
+def test_a_registry_that_does_not_answer_is_no_matter_of_the_record():
+    reads = ConfluentRegistryAvroDeserializationSchema.for_rows(OLD, "http://127.0.0.1:1", {"max.retries": 0})
+
+    with pytest.raises(ExternalSystemError, match="doesn't answer") as failed:
+        reads.deserialize(b"\x00\x00\x00\x00\x01\x02\x02x")
+    assert "127.0.0.1:1" in failed.value.hint and not is_of_the_record(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "properties", "why"),
+    [
+        ("", {}, "has a URL"),
+        ("registry:8081", {}, "Invalid url"),
+        ("http://r", {"nosuch": "1"}, "nosuch"),
+        ("http://r", {"schema.registry.ssl.truststore.location": "t.jks"}, "no key stores of Java's"),
+        ("http://r", {"ssl.ca.location": "/nowhere/ca.pem"}, "settings of the schema registry are wrong"),
+        ("http://r", {"basic.auth.user.info": "alice"}, "basic.auth.user.info"),
+    ],
+)
+def test_wrong_settings_are_refused_where_the_program_says_them(url, properties, why):
+    with pytest.raises(JobGraphError, match=why):
+        SchemaRegistry(url, properties)
+
+
+def test_properties_have_javas_names_too():
+    given = {"schema.registry.basic.auth.user.info": "a:b", "basic.auth.credentials.source": "USER_INFO", "max.retries": "2"}
+
+    assert pickle.loads(pickle.dumps(SchemaRegistry("http://r", given)))._settings == {
+        "url": "http://r",
+        "basic.auth.user.info": "a:b",
+        "max.retries": 2.0,
+    }
+
+
+@pytest.mark.parametrize("make", [lambda: Subject.named(""), lambda: Subject.of_topic(None), lambda: Subject.of(7)])
+def test_a_subject_has_a_name(make):
+    with pytest.raises(JobGraphError, match="takes a name"):
+        make()
