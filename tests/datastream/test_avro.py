@@ -28,6 +28,7 @@ from pystate.datastream.formats.avro import (
     AvroSerializationSchema,
     GenericRecordAvroTypeInfo,
 )
+from pystate.datastream.formats.parquet import AvroParquetReaders, AvroParquetWriters
 
 JAVA = Path(__file__).parents[1] / "fixtures" / "avro"
 """Written by `avro-tools-1.12.0.jar fromjson --schema-file order.avsc --codec CODEC`."""
@@ -310,3 +311,29 @@ def test_the_rest_of_a_block_is_refused_and_the_next_one_read():
 def test_an_element_that_does_not_fit_is_refused_by_the_writer():
     with pytest.raises(RecordError, match="can't be written as Avro"):
         written([Row(n="x", s="a")])
+
+
+def test_parquet_is_written_and_read_by_a_schema():
+    parts = ["id", "text", "open", "day", "at_micros", "days", "inner"]
+    text = schema(*({"name": name, "type": PARTS[name][0]} for name in parts))
+    data = [
+        fastavro.schemaless_reader(
+            io.BytesIO(AvroRowSerializationSchema(avro_schema_string=text).serialize(Row(**{n: ROW[n] for n in parts}))),
+            fastavro.parse_schema(json.loads(text)),
+        )
+    ] * 3
+    file = io.BytesIO()
+    writer = AvroParquetWriters.for_generic_record(text).create(file)
+    for one in data:
+        writer.add_element(one)
+    with pytest.raises(RecordError, match="can't be written as Parquet"):
+        writer.add_element({"id": 1})
+    writer.flush()
+    writer.finish()
+
+    made = AvroParquetReaders.for_generic_record(text)
+    records = made.in_slots(None, ()).open(io.BytesIO(file.getvalue()), "f", 1)
+    assert read_all(records, 1) == data[1:]
+    assert records.position == 3 and made.single_column and made.element_type == Types.PICKLED_BYTE_ARRAY()
+    with pytest.raises(JobGraphError, match="not read as BIG_DEC"):
+        AvroParquetReaders.for_generic_record(schema({"name": "d", "type": PARTS["price"][0]}))

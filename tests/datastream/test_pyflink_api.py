@@ -129,7 +129,6 @@ NOT_THERE = {
     "datastream.connectors.base": {"JavaFunctionWrapper"},
     "datastream.connectors.kafka": {"FlinkKafkaConsumer", "FlinkKafkaProducer"},
     "datastream.output_tag": {"get_gateway"},
-    "datastream.formats.parquet": {"AvroParquetReaders", "AvroParquetWriters"},
 }
 """What is imported, and refuses to be used: Java's wrappers, and what comes later. The Table API is apart."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from importlib import import_module
 from importlib.metadata import version
+from typing import Any
 
 from pystate.common.distribution import pip_install
 from pystate.common.errors import JobGraphError
@@ -18,6 +20,23 @@ def missing_client(message: str, extra: str) -> JobGraphError:
         extra: The extra that brings it.
     """
     return JobGraphError(message, hint=f"{pip_install(extra)}, on every machine where slots run")
+
+
+def imported(module: str, message: str, extra: str) -> Any:
+    """Return a module of a client.
+
+    Args:
+        module: Its name.
+        message: What needs it, for the error.
+        extra: The extra that brings it.
+
+    Raises:
+        JobGraphError: It isn't installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing_client(message, extra) from error
 
 
 def client_finding(

@@ -46,15 +46,23 @@ def outputs(run_job, engine, build):
         texts = stream.map(lambda element: f"main {element}", Types.STRING())
         found.extend(texts.union(side.map(lambda row: f"side {row}", Types.STRING())).execute_and_collect())
 
-    run_job(program, {"parallelism.default": "2", "execution.engine": engine}).result()
+    job = run_job(program, {"parallelism.default": "2", "execution.engine": engine})
+    job.result()
+    job.wait_for(lambda: counted(job) == 1)
     return sorted(found)
+
+
+def counted(job):
+    """Return how many records the job's sources have refused."""
+    samples = [sample for task in job.master.metrics().tasks for subtask in task.subtasks for sample in subtask.samples]
+    return sum(sample.value for sample in samples if sample.name == "numRecordsInErrors")
 
 
 @NEEDS_KAFKA
 @pytest.mark.slow
 @ENGINES
 def test_records_of_kafka(kafka, run_job, engine):
-    topic = kafka.new_topic(1)
+    topic = kafka.new_topic(1, retention_ms="-1")  # times long ago
     orders = [Row(n=number, at=dt.datetime(2026, 1, 1)) for number in range(3)]  # noqa: DTZ001 - ours have no zone
     good = list(map(AvroRowSerializationSchema(avro_schema_string=ORDER).serialize, orders))
     kafka.send(topic, [(b"a", good[0]), (b"k", b"\x01"), (None, None), (None, good[1])], timestamp=1000)
@@ -78,7 +86,7 @@ def test_records_of_kafka(kafka, run_job, engine):
 @pytest.mark.slow
 @ENGINES
 def test_whole_records_of_kafka(kafka, run_job, engine):
-    topic = kafka.new_topic(1)
+    topic = kafka.new_topic(1, retention_ms="-1")  # times long ago
     kafka.send(topic, [(b"k", None), (None, b"v")], timestamp=1000)
     found = []
 

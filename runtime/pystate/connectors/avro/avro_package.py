@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from typing import Any
 
-from pystate.connectors.client_package import missing_client
+from pystate.connectors.client_package import imported
 
 
-def fastavro() -> ModuleType:
+def fastavro() -> Any:
     """Return the package.
 
     Raises:
         JobGraphError: It isn't installed.
     """
-    try:
-        import fastavro as package
-    except ImportError as error:
-        message = "Avro needs the package fastavro, which isn't installed."
-        raise missing_client(message, "avro") from error
-    return package
+    return imported("fastavro", "Avro needs the package fastavro, which isn't installed.", "avro")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.common.errors import JobGraphError
-from pystate.connectors.client_package import missing_client
+from pystate.connectors.client_package import imported
 
 
 def message_factory() -> Any:
@@ -14,12 +14,8 @@ def message_factory() -> Any:
     Raises:
         JobGraphError: protobuf isn't installed.
     """
-    try:
-        from google.protobuf import message_factory as module
-    except ImportError as error:
-        message = "Protobuf needs the package protobuf, which isn't installed."
-        raise missing_client(message, "protobuf") from error
-    return module
+    message = "Protobuf needs the package protobuf, which isn't installed."
+    return imported("google.protobuf.message_factory", message, "protobuf")
 
 
 class MessageClass:

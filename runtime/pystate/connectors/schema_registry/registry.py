@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import Any
 
 from pystate.common.errors import ExternalSystemError, JobGraphError, PystateError, RecordError
-from pystate.connectors.client_package import missing_client
+from pystate.connectors.client_package import imported
 
 _OF_JAVA = "schema.registry."
 """The prefix of the registry's properties among those of Java's clients."""
@@ -21,7 +20,7 @@ _HTTP = ("httpx2", "httpx")
 """The packages that the client asks the registry by."""
 
 
-def registry_module(name: str = "") -> ModuleType:
+def registry_module(name: str = "") -> Any:
     """Return a module of the client.
 
     Args:
@@ -30,13 +29,8 @@ def registry_module(name: str = "") -> ModuleType:
     Raises:
         JobGraphError: It isn't installed.
     """
-    from importlib import import_module
-
-    try:
-        return import_module(f"confluent_kafka.schema_registry{name and '.' + name}")
-    except ImportError as error:
-        message = f"A schema registry needs packages that aren't installed: {error}."
-        raise missing_client(message, "schema-registry") from error
+    message = "A schema registry needs packages that aren't installed: those of confluent-kafka's client of it."
+    return imported(f"confluent_kafka.schema_registry{name and '.' + name}", message, "schema-registry")
 
 
 class SchemaRegistry:

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import ExternalSystemError, JobGraphError
-from pystate.common.not_there import not_there
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.avro.avro_schema import AvroSchema
+from pystate.connectors.avro.avro_types import row_type_of
+from pystate.connectors.file_system.formats.avro_parquet import AvroParquetFormat, AvroParquetWriterFactory
 from pystate.connectors.file_system.formats.parquet_format import ParquetFormat
 from pystate.connectors.file_system.formats.parquet_writer import ParquetWriterFactory
 from pystate.connectors.file_system.formats.split_format import SplitFormat
-from pystate.datastream.connectors.file_system import BulkFormat
+from pystate.datastream.connectors.file_system import BulkFormat, StreamFormat
 from pystate.datastream.formats.spark_columns import check_columns, read_back
 
 if TYPE_CHECKING:
@@ -96,8 +98,45 @@ class ParquetBulkWriters:
         return ParquetWriterFactory(row_type)
 
 
-_WRITE = "write with ParquetBulkWriters"
+class AvroParquetReaders:
+    """Makes readers of Parquet files by a schema of Avro, for `FileSource.for_record_stream_format`."""
 
-_WHY = "Parquet files have rows here, and no schema of Avro."
-AvroParquetReaders = not_there("AvroParquetReaders", _WHY, "read with ParquetColumnarRowInputFormat")
-AvroParquetWriters = not_there("AvroParquetWriters", _WHY, _WRITE)
+    @staticmethod
+    def for_generic_record(schema: AvroSchema | str) -> StreamFormat:
+        """Return the format whose elements are as fastavro has records: dicts.
+
+        Args:
+            schema: The schema of a record: the columns to read, by name.
+
+        Raises:
+            JobGraphError: It isn't one, or has a type that Parquet files aren't read as.
+        """
+        return _AvroParquet(AvroSchema.of(schema))
+
+
+class _AvroParquet(StreamFormat):
+    single_column = True
+    element_type = Types.PICKLED_BYTE_ARRAY()
+
+    def __init__(self, schema: AvroSchema) -> None:
+        row_type = row_type_of(schema).type_info
+        check_columns(row_type, "Parquet")
+        self._format = AvroParquetFormat(schema, read_back(row_type))
+
+    def in_slots(self, spark: SparkSession | None, paths: Sequence[str]) -> SplitFormat:
+        """Return the reader for slots."""
+        del spark, paths
+        return self._format
+
+
+class AvroParquetWriters:
+    """Makes writers of Parquet files by a schema of Avro, for `FileSink.for_bulk_format`."""
+
+    @staticmethod
+    def for_generic_record(schema: AvroSchema | str) -> AvroParquetWriterFactory:
+        """Return the writer factory for a schema; elements are as fastavro has records: dicts.
+
+        Raises:
+            JobGraphError: It isn't the schema of a record, or has a type that Parquet doesn't support.
+        """
+        return AvroParquetWriterFactory(AvroSchema.of(schema))
