@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 
 import pytest
 
 from pystate.common import Row, Types
+from pystate.common.row import RowKind
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.bad_records import BAD_RECORD, BadRecords
 from pystate.core.api.output_tag import OutputTag
@@ -14,6 +16,9 @@ from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaRecordDeserializationSchema, KafkaSource
 from pystate.datastream.formats.avro import AvroBulkFormat, AvroRowDeserializationSchema, AvroRowSerializationSchema
+from pystate.datastream.formats.change_data import DebeziumJsonDeserializationSchema
+from pystate.datastream.functions import KeyedProcessFunction
+from pystate.datastream.state import ValueStateDescriptor
 from tests.datastream.test_avro import PAIR, schema, written
 from tests.servers.kafka_broker import spark_jars
 
@@ -98,6 +103,43 @@ def test_whole_records_of_kafka(kafka, run_job, engine):
     run_job(program, {"parallelism.default": "1", "execution.engine": engine}).result()
 
     assert sorted(found) == ["0 0 1000 b'k' None []", "0 1 1000 None b'v' []"]
+
+
+class Balance(KeyedProcessFunction):
+    """Counts what is there of a key, by kinds."""
+
+    def open(self, runtime_context):
+        self.there = runtime_context.get_state(ValueStateDescriptor("there", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        step = 1 if value.get_row_kind() in (RowKind.INSERT, RowKind.UPDATE_AFTER) else -1
+        self.there.update((self.there.value() or 0) + step)
+        yield f"{value['id']} {value.get_row_kind()} {self.there.value()}"
+
+
+@NEEDS_KAFKA
+@pytest.mark.slow
+@ENGINES
+def test_kinds_of_changes_reach_functions_after_a_shuffle(kafka, run_job, engine):
+    topic, row_type = kafka.new_topic(1), Types.ROW_NAMED(["id"], [Types.LONG()])
+    changes = [
+        (number, {"op": op, "before": {"id": number}, "after": {"id": number}})
+        for number, ops in ((1, "cu"), (2, "cd"))
+        for op in ops
+    ]
+    kafka.send(topic, [(str(number).encode(), json.dumps(change).encode()) for number, change in changes])
+    found = []
+
+    def program():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        made = kafka_source(kafka, topic).set_value_only_deserializer(DebeziumJsonDeserializationSchema(row_type)).build()
+        rows = env.from_source(made, None, "changes").key_by(lambda row: row["id"], Types.LONG())
+        found.extend(rows.process(Balance(), Types.STRING()).execute_and_collect())
+
+    run_job(program, {"parallelism.default": "2", "execution.engine": engine}).result()
+
+    assert [text for text in found if text[0] == "1"] == ["1 +I 1", "1 -U 0", "1 +U 1"]
+    assert [text for text in found if text[0] == "2"] == ["2 +I 1", "2 -D 0"]
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Changes of databases in JSON: Debezium's, Maxwell's and Canal's, with the names of Flink's Java classes.
 
-A change of a row is two rows, `UPDATE_BEFORE` and `UPDATE_AFTER`. Rows keep their kinds within a task; between typed tasks
-kinds are refused.
+A change of a row is two rows, `UPDATE_BEFORE` and `UPDATE_AFTER`. Rows go from task to task pickled, with their kinds:
+columns have no place for kinds, so that a stream of declared rows refuses them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _ChangeSchema(DeserializationSchema):
     whose: str
 
     def __init__(self, type_info: TypeInformation, *, ignore_parse_errors: bool = False) -> None:
-        self.produced_type = self._type_info = check_row_type(type(self).__name__, type_info)
+        self._type_info = check_row_type(type(self).__name__, type_info)
         self._ignores_errors = ignore_parse_errors
         self._convert: Convert | None = self._reader()
 
