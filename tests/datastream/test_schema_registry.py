@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import pickle
+import ssl
 import struct
+import threading
+from base64 import b64encode
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 import requests
@@ -24,6 +28,7 @@ from pystate.datastream.formats.schema_registry import (
 )
 from tests.datastream.test_avro import schema
 from tests.datastream.test_protobuf import ORDER, ROW
+from tests.servers.certificate import certificate  # noqa: F401 - a fixture
 from tests.servers.schema_registry import registry  # noqa: F401 - a fixture
 
 OLD = schema({"name": "id", "type": "int"}, {"name": "w", "type": "string"}, name="n.W")
@@ -146,3 +151,50 @@ def test_properties_have_javas_names_too():
 def test_a_subject_has_a_name(make):
     with pytest.raises(JobGraphError, match="takes a name"):
         make()
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """A registry with one schema, for those who log in."""
+
+    def do_GET(self):
+        known = self.headers.get("Authorization") == f"Basic {b64encode(b'alice:secret').decode()}"
+        answer = {"schema": OLD} if known else {"error_code": 401, "message": "Unauthorized"}
+        data = json.dumps(answer).encode()
+        self.server.asked.append(self.path)
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def guarded(certificate):  # noqa: F811 - the fixture
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Guarded)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    server.socket, server.asked = context.wrap_socket(server.socket, server_side=True), []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server, f"https://127.0.0.1:{server.server_port}", certificate[0]
+    server.shutdown()
+    server.server_close()
+
+
+def test_one_logs_in_over_tls_and_a_schema_is_asked_for_once(guarded):
+    server, url, root = guarded
+    message = b"\x00\x00\x00\x00\x07\x0e\x02a"
+    login = {"basic.auth.user.info": "alice:secret", "ssl.ca.location": root, "max.retries": 0}
+    reads = ConfluentRegistryAvroDeserializationSchema.for_rows(NEW, url, login)
+
+    assert [reads.deserialize(message) for _ in range(3)] == [Row(more="d", id=7)] * 3
+    assert len(server.asked) == 1
+    wrong = ConfluentRegistryAvroDeserializationSchema.for_rows(NEW, url, {**login, "basic.auth.user.info": "alice:no"})
+    with pytest.raises(ExternalSystemError, match="refuses: Unauthorized") as refused:
+        wrong.deserialize(message)
+    assert "basic.auth.user.info" in refused.value.hint
+    stranger = ConfluentRegistryAvroDeserializationSchema.for_rows(NEW, url, {"max.retries": 0})
+    with pytest.raises(ExternalSystemError, match="(?i)certificate"):
+        stranger.deserialize(message)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 
@@ -27,6 +29,7 @@ from pystate.datastream.connectors.file_system import (
     RollingPolicy,
     StreamingFileSink,
 )
+from pystate.datastream.formats.avro import AvroBulkWriters
 from pystate.datastream.formats.csv import CsvBulkWriters, CsvSchema
 from pystate.datastream.formats.json import JsonLinesEncoder
 from pystate.datastream.formats.parquet import ParquetBulkWriters
@@ -284,6 +287,22 @@ def test_parquet_files_have_the_declared_columns(tmp_path):
         {"id": 3, "name": "ä\n", "tags": None},
     ]
     assert len(rows) == 10_003
+
+
+def test_files_of_avro_have_the_schema_and_blocks_of_what_was_written(tmp_path):
+    fields = [{"name": "id", "type": "int"}, {"name": "name", "type": ["null", "string"]}]
+    schema = json.dumps({"type": "record", "name": "R", "fields": fields})
+    sink = FileSink.for_bulk_format(str(tmp_path), AvroBulkWriters.for_generic_record(schema, "deflate")).build()
+    with opened(sink) as harness:
+        harness.process_elements([Row(id=1, name="ä"), {"id": 2, "name": None}, (3, "c")])
+        harness.snapshot(1)
+        harness.process_elements([(4, "x" * 20)] * 10_000)
+        harness.snapshot(2)
+        harness.notify_of_completed_checkpoint(2)
+    read = [record for file in files(tmp_path) for record in fastavro.reader(file.open("rb"))]
+    assert len(files(tmp_path)) == 2
+    assert sorted(record["id"] for record in read) == [1, 2, 3] + [4] * 10_000
+    assert [record["name"] for record in read if record["id"] < 4] == ["ä", None, "c"]
 
 
 def test_a_parquet_row_that_is_none_has_columns_of_nothing(tmp_path):

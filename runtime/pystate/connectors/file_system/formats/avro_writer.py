@@ -13,6 +13,7 @@ from pystate.connectors.avro.avro_schema import AvroSchema
 from pystate.connectors.avro.avro_types import avro_type
 from pystate.core.records.codec import shown
 
+_ROWS = (Row, tuple, list)
 CODECS = ("null", "deflate", "bzip2", "xz", "snappy", "zstandard", "lz4")
 
 
@@ -54,7 +55,7 @@ class _AvroWriter(BulkWriter):
             RecordError: It isn't of the schema.
         """
         try:
-            self._writer.write(self._to_datum(element) if isinstance(element, Row) else element)
+            self._writer.write(self._to_datum(element) if isinstance(element, _ROWS) else element)
         except Exception as error:  # fastavro raises many kinds of errors
             reason = getattr(error, "message", None) or str(error) or type(error).__name__
             message = f"{shown(element)} can't be written as Avro: {reason}"
