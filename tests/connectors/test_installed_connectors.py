@@ -112,6 +112,6 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
         "none iceberg Iceberg tables: pyiceberg is not installed; ... 'pystate-spark[iceberg]'",
         "none kafka confluent-kafka is not installed, jobs need pip install 'pystate-spark[kafka]'",
         "none protobuf Protobuf: protobuf is not installed; ... 'pystate-spark[protobuf]'",
-        "none schema-registry schema registry: its client is not installed; ... 'pystate-spark[schema-registry]'",
+        "none schema-registry schema registry: confluent_kafka is not installed; ... 'pystate-spark[schema-registry]'",
         "none sql databases: SQLAlchemy is not installed; ... 'pystate-spark[sql]', and your database's driver",
     ], done.stderr

@@ -53,7 +53,7 @@ def client_finding(
         also: What is needed besides it.
         module: Its name as a module, if that is another one.
     """
-    if not _is_there(module or package):
+    if not is_there(module or package):
         text = f"{what}: {title or package} is not installed; jobs that use them need {pip_install(extra)}{also}"
         return missing(extra, text)
     named = f"{title or package} {version(package)}"
@@ -63,7 +63,8 @@ def client_finding(
     return ok(extra, f"{what}: {named} is installed")
 
 
-def _is_there(module: str) -> bool:
+def is_there(module: str) -> bool:
+    """Return whether a module can be imported, by its name; nothing is imported but the package that it is in."""
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # of the package that it is in

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from importlib.metadata import version
 
 from pystate.common.distribution import pip_install
+from pystate.connectors.client_package import is_there
 from pystate.connectors.finding import Finding, missing, ok
 
-_MODULES = ("avro", "json_schema", "protobuf")
+_PACKAGES = ("confluent_kafka", "authlib", "cachetools", "fastavro", "google.protobuf", "jsonschema")
+"""What the client and its serializers import, some of it when they are used."""
 
 
 def check_registry() -> Finding:
-    """Return whether the client of a schema registry, and its serializers, can be imported."""
-    for name in ("", *(f".{module}" for module in _MODULES)):
-        try:
-            importlib.import_module(f"confluent_kafka.schema_registry{name}")
-        except ImportError:
-            what = f"schema registry: its client is not installed; jobs that use them need {pip_install('schema-registry')}"
-            return missing("schema-registry", what)
-    return ok("schema-registry", f"schema registry: confluent-kafka {version('confluent-kafka')} with its serializers")
+    """Return whether the client of a schema registry, and what its serializers need, is installed."""
+    lacking = next((name for name in _PACKAGES if not is_there(name)), None)
+    if lacking is None:
+        return ok("schema-registry", f"schema registry: confluent-kafka {version('confluent-kafka')} with its serializers")
+    text = f"schema registry: {lacking} is not installed; jobs that use them need {pip_install('schema-registry')}"
+    return missing("schema-registry", text)
