@@ -22,6 +22,7 @@ from pystate.runtime.spark.applications.kubernetes import kubernetes_settings
 from pystate_cli.doctor.kubernetes import IN_PODS, NEEDED
 from pystate_operator.__main__ import arguments_of as operator_arguments
 from tests.servers import kubernetes_cluster
+from tests.servers.kube_apiserver import needs_kube_apiserver, running_kube_apiserver
 from tests.servers.kubernetes_cluster import ApiServer
 from tests.waiting import LONGEST_S
 
@@ -89,6 +90,18 @@ def test_what_it_renders_is_what_kubernetes_knows():
         ]
     finally:
         api.stop()
+
+
+@needs_helm
+@needs_kube_apiserver
+@pytest.mark.slow
+def test_an_api_server_takes_what_it_renders(tmp_path):
+    with running_kube_apiserver(tmp_path / "api") as api:
+        for values in ((), SHARED, OPERATOR, (*OPERATOR, *SHARED, "jobManager.programs=programs")):
+            assert [api.refusal(one) for one in rendered(*values)] == [""] * len(rendered(*values))
+        broken = of_kind(rendered(*OPERATOR), "Deployment")
+        broken["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = []
+        assert 'unknown field "spec.template.spec.containers[0].volumeMount"' in api.refusal(broken)
 
 
 @needs_helm

@@ -108,6 +108,11 @@ class KubeApiServer:
         done = self._asked("delete", f"{PLURAL}.{GROUP}", name, "-n", NAMESPACE, "--wait=false")
         assert done.returncode == 0, done.stderr
 
+    def refusal(self, manifest: dict[str, Any]) -> str:
+        """Say why a manifest can't be applied in the namespace; empty where it can."""
+        words = ("apply", "-n", NAMESPACE, "--dry-run=server", "--validate=strict", "-f", "-")
+        return self._asked(*words, text=json.dumps(manifest)).stderr
+
     def reasons(self) -> set[str]:
         """Return the reasons of the events."""
         done = self._asked("get", "events", "-n", NAMESPACE, "-o", "json")
