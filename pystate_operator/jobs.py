@@ -22,7 +22,7 @@ from pystate.runtime.rest.failure_messages import FailureCause
 from pystate.runtime.rest.job_messages import JobDetails, MultipleJobsDetails
 from pystate.runtime.rest.message import RestMessage
 from pystate.runtime.rest.operation_messages import DisposalResult, SavepointResult, TriggerResponse
-from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody
+from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody, SubmissionInfo
 from pystate.runtime.rest.request_bodies import (
     JobSubmitRequestBody,
     SavepointDisposalRequest,
@@ -111,11 +111,11 @@ class RestJobs:
         client = self._connect()
         ours = re.compile(rf"{re.escape(name)}-\d+")
         jobs = {job.name: job for job in _overview(client) if ours.fullmatch(job.name) and job.jid == job_id(job.name)}
-        return Observation({one: _observed(client, job) for one, job in jobs.items()})
+        return Observation({one: _observed(client, job, name) for one, job in jobs.items()})
 
     def act(self, action: Action) -> None:
         """Do something, see `Jobs`."""
-        client, job = self._connect(), job_id(action.job)
+        client, job, resource = self._connect(), job_id(action.job), action.job.rpartition("-")[0]
         if action.deployment is not None:
             client.post("/pystate/jobs", self._submission(action.deployment), JobSubmitResponseBody)
         elif action.kind is ActionKind.DISPOSE_SAVEPOINT:
@@ -128,11 +128,13 @@ class RestJobs:
         elif action.kind is ActionKind.STOP_WITH_SAVEPOINT:
             restarts = [one.pystate.restarts for one in _overview(client) if one.jid == job]
             said = f"stop after restart {restarts[0] if restarts else 0}"
-            _trigger(client, job, "stop", said, lambda chosen: StopWithSavepointRequestBody(trigger_id=chosen))
+            where: dict[str, Any] = {"target_directory": _folder(client, job, resource)}
+            _trigger(client, job, "stop", said, lambda chosen: StopWithSavepointRequestBody(trigger_id=chosen, **where))
         else:
-            newest = _observed_savepoints(_checkpoints(client, job))[-1:]
+            newest = _observed_savepoints(_checkpoints(client, job), resource)[-1:]
             said = f"savepoint after {newest[0].path if newest else 'none'}"
-            _trigger(client, job, "savepoints", said, lambda chosen: SavepointTriggerRequestBody(trigger_id=chosen))
+            where = {"target_directory": _folder(client, job, resource)}
+            _trigger(client, job, "savepoints", said, lambda chosen: SavepointTriggerRequestBody(trigger_id=chosen, **where))
 
     def _submission(self, deployment: Deployment) -> JobSubmitRequestBody:
         asked = json.loads(deployment.version.submission)
@@ -161,7 +163,7 @@ def job_id(name: str) -> str:
     return hashlib.sha256(f"pystate.dev {name}".encode()).hexdigest()[:32]
 
 
-def _observed(client: RestClient, job: JobDetails) -> ObservedJob:
+def _observed(client: RestClient, job: JobDetails, resource: str) -> ObservedJob:
     told = _checkpoints(client, job.jid)
     state = _STATES.get(job.state, JobState.STARTING)
     completed = [one for one in told.history if one.status is CheckpointStatsStatus.COMPLETED]
@@ -177,7 +179,7 @@ def _observed(client: RestClient, job: JobDetails) -> ObservedJob:
     return ObservedJob(
         state=state,
         latest_checkpoint=None if latest is None else latest.external_path,
-        savepoints=_observed_savepoints(told),
+        savepoints=_observed_savepoints(told, resource),
         stopped_with=stopped_with,
         stopping=job.state is JobStatus.CANCELLING,
         taking_savepoint=bool(pending) and state is JobState.RUNNING,
@@ -196,13 +198,23 @@ def _is_there(one: CheckpointStatistics) -> bool:
     return one.external_path is not None and not one.discarded
 
 
-def _observed_savepoints(told: CheckpointingStatistics) -> tuple[Savepoint, ...]:
-    """Return a job's savepoints that are there still, the oldest first."""
+def _folder(client: RestClient, job: str, resource: str) -> str | None:
+    """Return where savepoints on behalf of a resource go: others than these are people's, and never deleted."""
+    told = client.get(f"/pystate/jobs/{job}/submission", SubmissionInfo)
+    folder = {one.key: one.value for one in told.settings}.get(CheckpointingOptions.SAVEPOINT_DIRECTORY.key)
+    return f"{folder.rstrip('/')}/{resource}" if folder else None  # without one the request is refused, with the reason
+
+
+def _observed_savepoints(told: CheckpointingStatistics, resource: str) -> tuple[Savepoint, ...]:
+    """Return a job's savepoints on behalf of its resource, the oldest first."""
     listed = [*told.history, *([told.latest.savepoint] if told.latest.savepoint else [])]
     done = {
         one.external_path: one.latest_ack_timestamp / 1000
         for one in sorted(listed, key=lambda one: one.id)
-        if one.is_savepoint and one.status is CheckpointStatsStatus.COMPLETED and one.external_path and not one.discarded
+        if one.is_savepoint
+        and one.status is CheckpointStatsStatus.COMPLETED
+        and one.external_path
+        and PurePosixPath(one.external_path).parent.name == resource
     }
     return tuple(Savepoint(path, taken_at) for path, taken_at in done.items())
 

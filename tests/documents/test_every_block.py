@@ -34,7 +34,7 @@ NOT_RUN = {
     "from-kafka-streams.md": (1, "the Java of Kafka Streams, beside which ours runs"),
     "job-manager.md": (4, "job managers and their addresses: tests/cli/commands/test_cluster.py"),
     "kubernetes.md": (
-        8,
+        9,
         "needs Kubernetes, helm and buildah: tests/deploy has the chart and the image; the resource is test_operator.py's",
     ),
     "lakehouse.md": (1, "installs a distribution"),

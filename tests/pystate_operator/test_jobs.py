@@ -12,6 +12,7 @@ from pystate_cli.client.job_manager import find_job_manager
 from pystate_operator.custom_resource import read_spec
 from pystate_operator.jobs import RestJobs, job_id
 from pystate_operator.resource import Action, ActionKind, Deployment, JobState, UpgradeMode, Version
+from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.waiting import wait_until
 
 NAME = "count-1f0c2a3b"
@@ -70,6 +71,32 @@ def test_only_the_resources_own_jobs_are_seen(manager, jobs):
 def test_states(manager, jobs, arguments, state):
     jobs.act(submit(manager, 1, *arguments))
     wait_until(lambda: observed(jobs, 1).state is state)
+
+
+def test_checkpoints_and_savepoints_of_the_resource_are_seen_and_people_s_are_not(manager, jobs):
+    job = running(manager, jobs, 1)
+    assert observed(jobs, 1).latest_checkpoint is None
+    told = Statistics(savepoints=f"/sp/{NAME}").run(1, 2).run(3, savepoint=True)
+    told.savepoints = "/sp"
+    told.run(4, savepoint=True).write(manager.home.job(job).checkpoints)
+    found = observed(jobs, 1)
+    assert found.has_proven_itself
+    assert found.latest_checkpoint == "file:/ckpt/chk-2"
+    assert [one.path for one in found.savepoints] == [f"file:/sp/{NAME}/savepoint-3"]
+    assert not found.taking_savepoint
+    told.trigger(5, savepoint=True).write(manager.home.job(job).checkpoints)
+    assert observed(jobs, 1).taking_savepoint
+
+
+@pytest.mark.parametrize("by_savepoint", [True, False])
+def test_what_a_job_was_stopped_with_is_its_last_snapshot(manager, jobs, by_savepoint):
+    jobs.act(submit(manager, 1, "--finish", "0"))
+    wait_until(lambda: observed(jobs, 1).state is JobState.FINISHED)
+    told = Statistics().run(1).run(2, savepoint=True)
+    if not by_savepoint:
+        told.run(3)  # of a bounded job that ends
+    told.write(manager.home.job(job_id(f"{NAME}-1")).checkpoints)
+    assert observed(jobs, 1).stopped_with == ("file:/sp/savepoint-2" if by_savepoint else None)
 
 
 def test_cancelling_is_done_once_and_seen(manager, jobs):

@@ -60,10 +60,17 @@ class Manager:
         self.watched = Watched(root / "words")
         environment = {**os.environ, "PYSTATE_HOME": str(self.home.root), "PYTHONPATH": PYTHON_PATH}
         environment["PYSTATE_CONF_DIR"] = str(REPOSITORY / "conf")
+        self._environment = environment
         command = [sys.executable, "-m", "pystate_cli", "cluster", "start", "--foreground", "-D", "rest.port=0"]
         self._log = (root / "jobmanager.log").open("wb")
         self._process = subprocess.Popen(command, env=environment, stderr=self._log, stdout=self._log, cwd=root)
         wait_until(lambda: read_json(self.home.jobmanager) is not None)
+
+    def pystate(self, *words: str) -> str:
+        """Call `pystate`; return the last line that it prints."""
+        command = [sys.executable, "-m", "pystate_cli", *words]
+        done = subprocess.run(command, env=self._environment, capture_output=True, text=True, timeout=LONGEST_S, check=True)
+        return done.stdout.splitlines()[-1]
 
     def program(self, name: str, text: str = PROGRAM) -> str:
         """Write a program; return its path."""
@@ -193,10 +200,12 @@ def test_a_job_is_upgraded_rolled_back_suspended_resumed_and_deleted(manager, op
     assert "/checkpoints/" in manager.status["jobStatus"]["startedFrom"]
     manager.feed()
 
+    own = manager.pystate("savepoint", manager.status["jobStatus"]["jobId"]).removeprefix("file:")
     last = manager.savepoint(1)
     manager.change(savepointHistory={"maxCount": 1})
     wait_until(lambda: [one["path"] for one in manager.status["savepoints"]] == [last])
-    wait_until(lambda: [f"file:{one}" for one in (manager.root / "savepoints").iterdir()] == [last])
+    wait_until(lambda: [f"file:{one}" for one in (manager.root / "savepoints").glob("count-*/*")] == [last])
+    assert Path(own).exists(), "what a person asked for is theirs"
 
     api.delete("count")
     wait_until(lambda: api.get("count") is None)

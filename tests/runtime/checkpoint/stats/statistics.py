@@ -29,10 +29,12 @@ class Statistics:
     Args:
         history_size: How many are listed.
         folder: Where checkpoints are.
+        savepoints: Where savepoints are.
     """
 
-    def __init__(self, history_size: int = 10, folder: str = "/ckpt") -> None:
+    def __init__(self, history_size: int = 10, folder: str = "/ckpt", savepoints: str = "/sp") -> None:
         self._folder = folder
+        self.savepoints = savepoints
         self.now = int(time.time() * 1000)
         self.tracker = CheckpointStatsTracker(history_size, lambda: self.now)
         self.tracker.describe_tasks([COUNT, TOTAL])
@@ -47,7 +49,9 @@ class Statistics:
             format=SavepointFormatType.CANONICAL,
             trigger_timestamp=self.now if at is None else at,
             tasks=[("count", 0), ("count", 1), ("total", 0)],
-            location=SnapshotLocation(f"file:/sp/savepoint-{number}" if savepoint else f"file:{self._folder}/chk-{number}"),
+            location=SnapshotLocation(
+                f"file:{self.savepoints}/savepoint-{number}" if savepoint else f"file:{self._folder}/chk-{number}"
+            ),
         )
         self.tracker.report_pending(self._pending[number])
         return self
