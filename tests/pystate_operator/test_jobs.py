@@ -8,10 +8,12 @@ import pytest
 
 from pystate.common.configuration.configuration import load_configuration
 from pystate.common.errors import PystateError
+from pystate.common.files.home import PystateHome
 from pystate_cli.client.job_manager import find_job_manager
 from pystate_operator.custom_resource import read_spec
 from pystate_operator.jobs import RestJobs, job_id
 from pystate_operator.resource import Action, ActionKind, Deployment, JobState, UpgradeMode, Version
+from tests.ops.jobmanager.harness import ManagerProcess
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.waiting import wait_until
 
@@ -160,3 +162,37 @@ def test_options_that_fit_nothing_are_refused(jobs):
         jobs.check(asked(UpgradeMode.LAST_STATE, **{kept: "DELETE_ON_CANCELLATION"}))
     with pytest.raises(PystateError, match="state.backend.typ"):
         jobs.check(asked(UpgradeMode.SAVEPOINT, **{"state.backend.typ": "rocksdb"}))
+
+
+@pytest.mark.slow
+def test_the_job_manager_that_leads_is_found_from_another_home_also_after_a_takeover(tmp_path):
+    shared = {"high-availability.type": "filesystem", "high-availability.storageDir": str(tmp_path / "shared")}
+    managers = [ManagerProcess(tmp_path / name, shared) for name in ("one", "two")]
+
+    def configure(options):
+        return load_configuration(None, {**shared, **options}, home=PystateHome(tmp_path / "pod"))
+
+    jobs = RestJobs(
+        lambda: find_job_manager(PystateHome(tmp_path / "pod"), None, 30, configure({}).configuration), configure
+    )
+
+    def sees(state):
+        try:
+            return observed(jobs, 1).state is state
+        except (PystateError, KeyError):
+            return False
+
+    try:
+        for manager in managers:
+            manager.start()
+        jobs.act(submit(managers[0], 1))
+        wait_until(lambda: sees(JobState.RUNNING))
+        managers[0].kill()
+        wait_until(lambda: sees(JobState.RUNNING))
+        jobs.act(submit(managers[0], 1))  # as after an answer that got lost: it is there
+        jobs.act(Action(ActionKind.CANCEL, f"{NAME}-1"))
+        wait_until(lambda: sees(JobState.CANCELED))
+        assert len(jobs.observe(NAME).jobs) == 1
+    finally:
+        for manager in managers:
+            manager.stop()
