@@ -1,8 +1,8 @@
 """A Kubernetes of tests: the mock API server of the client that Spark has, and a kubelet that runs pods as processes.
 
-The server keeps what it is given and answers lists and watches (its CRUD mode); it checks neither schemas nor roles. What a
-real one, its scheduler and its garbage collector do with pods is done by the kubelet here: the phase Pending, the cores of a
-node, owners that are gone.
+The server keeps what it is given and answers lists and watches (its CRUD mode), with new pods Pending; it checks neither
+schemas nor roles. What a scheduler and a garbage collector do with pods is done by the kubelet here: the cores of a node,
+owners that are gone.
 """
 
 from __future__ import annotations
@@ -43,6 +43,27 @@ _NOT_OF_PODS = ("PYTHONPATH", "PYSTATE_HOME", "PYSTATE_CONF_DIR", "SPARK_LOCAL_I
 _ADDRESS = "127.0.0.1"
 _FIELDS = {"status.podIP": _ADDRESS, "status.hostIP": _ADDRESS, "spec.nodeName": "node-1"}
 _LOOK_EVERY_S = 0.2
+_DISPATCHER = """
+import io.fabric8.kubernetes.api.model.*;
+import io.fabric8.kubernetes.client.utils.Serialization;
+import io.fabric8.mockwebserver.http.*;
+
+/** Gives new pods the phase that a real server gives them before anybody sees them. */
+public class PendingPods extends io.fabric8.kubernetes.client.server.mock.KubernetesMixedDispatcher {
+    public PendingPods(java.util.Map responses) { super(responses); }
+
+    public MockResponse dispatch(RecordedRequest asked) {
+        if (!asked.getMethod().equals("POST") || !asked.getPath().endsWith("/pods")) return super.dispatch(asked);
+        Pod pod = (Pod) Serialization.unmarshal(asked.getUtf8Body(), Pod.class);
+        PodStatus status = new PodStatus();
+        status.setPhase("Pending");
+        pod.setStatus(status);
+        Buffer body = new Buffer(Serialization.asJson(pod).getBytes(java.nio.charset.StandardCharsets.UTF_8));
+        return super.dispatch(
+            new RecordedRequest(asked.getHttpVersion(), asked.method(), asked.getPath(), asked.getHeaders(), body));
+    }
+}
+"""
 _GRACE_S = 5.0
 
 
@@ -70,11 +91,20 @@ class ApiServer:
         jvm = self._gateway.jvm
         mock, web = jvm.io.fabric8.kubernetes.client.server.mock, jvm.io.fabric8.mockwebserver
         responses = jvm.java.util.HashMap()
-        dispatcher = mock.KubernetesMixedDispatcher(responses)
+        dispatcher = self._dispatcher(responses)
         self.server = mock.KubernetesMockServer(web.Context(), web.MockWebServer(), responses, dispatcher, False)
         self.server.init(jvm.java.net.InetAddress.getByName(_ADDRESS), 0)
         self.url = f"http://{_ADDRESS}:{self.server.getPort()}"
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def _dispatcher(self, responses: Any) -> Any:
+        """Return what answers requests, compiled by the compiler that Spark has."""
+        compiler = self._gateway.jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.cook(_DISPATCHER)
+        (constructor,) = compiler.getClassLoader().loadClass("PendingPods").getConstructors()
+        arguments = self._gateway.new_array(self._gateway.jvm.Object, 1)
+        arguments[0] = responses
+        return constructor.newInstance(arguments)
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request, a change as a merge patch; return its answer, None where there is no such thing."""
@@ -240,9 +270,9 @@ class KubernetesCluster:
             if any(one["kind"] == "Pod" and one["uid"] not in uids for one in pod["metadata"].get("ownerReferences", [])):
                 self.api.call("DELETE", self._path(pod["metadata"]["namespace"], name))
                 continue
-            if not _phase(pod):
-                self._set(pod, "Pending")
-            elif _phase(pod) == "Pending" and used + _cores(pod) <= self.cores:
+            if not self.phases[name]:
+                self.phases[name].append(_phase(pod))
+            if _phase(pod) == "Pending" and used + _cores(pod) <= self.cores:
                 used += _cores(pod)
                 self._start(name, pod)
             elif _phase(pod) == "Pending" and "conditions" not in pod["status"]:
