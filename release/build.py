@@ -43,6 +43,8 @@ def build(tree: Path, into: Path, epoch: int) -> tuple[Path, Path]:
     with tempfile.TemporaryDirectory(prefix="pystate-build-") as scratch, open(tree / "pyproject.toml") as only_one:
         fcntl.flock(only_one, fcntl.LOCK_EX)  # setuptools lays the archive out in the tree, under one name for all builds
         built = _hook("build_sdist", tree, Path(scratch), epoch)
+        for left in tree.glob("*.egg-info"):  # it would tell programs that run in the tree of this commit's entry points
+            shutil.rmtree(left)
         archive = into / built.name
         _repack(built, archive, epoch)
         with tarfile.open(archive) as packed:

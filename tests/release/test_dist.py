@@ -43,6 +43,10 @@ def test_the_wheel_has_all_of_pystate_and_nothing_else(built):
     assert names - info == modules | assets | {"pystate/py.typed", "pystate/commit.txt"}
 
 
+def test_nothing_is_left_in_the_tree_that_names_the_entry_points_of_that_commit(built):
+    assert list(REPOSITORY.glob("*.egg-info")) == []
+
+
 def test_its_metadata_has_our_name_and_version(built):
     wheel = zipfile.ZipFile(built[1])
     metadata = wheel.read(f"pystate_spark-{pystate.__version__}.dist-info/METADATA").decode()
