@@ -18,7 +18,7 @@ from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.rest.document import attributes, heading, messages, with_routes
 from pystate.ops.jobmanager.rest.route import RestRoute
 from tests.ops.jobmanager.harness import REPOSITORY, eventually
-from tests.ops.jobmanager.made_registrations import JOB, proven, registration
+from tests.ops.jobmanager.registration.made_registrations import JOB, proven, registration
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.runtime.checkpoint.stats.tasks import COUNT

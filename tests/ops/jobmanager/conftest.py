@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.ops.jobmanager.harness import ManagerProcess, ManagerThread
-from tests.ops.jobmanager.programs import Programs, Start
+from tests.ops.jobmanager.registration.programs import Programs, Start
 from tests.ops.jobmanager.rest.in_process import InProcess
 
 

@@ -23,7 +23,7 @@ from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.job_store import JobStore, JobStoreTerms
 from pystate.ops.jobmanager.jobs.job_folders import JobFolders, LocalJobFolders
 from pystate.ops.jobmanager.leadership import Leadership, OnlyJobManager
-from pystate.ops.jobmanager.registered_jobs import RegisteredJobs
+from pystate.ops.jobmanager.registration.registered_jobs import RegisteredJobs
 from pystate.ops.jobmanager.retried_steps import JobManagerEndsError, RetriedSteps
 from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
 from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers

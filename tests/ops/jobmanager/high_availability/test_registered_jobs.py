@@ -13,8 +13,8 @@ import pytest
 
 from tests.ops.jobmanager.harness import PYTHON_PATH, ManagerProcess, eventually
 from tests.ops.jobmanager.high_availability.conftest import wait_until_leads
-from tests.ops.jobmanager.made_registrations import JOB
-from tests.ops.jobmanager.programs import PROGRAM_FILE
+from tests.ops.jobmanager.registration.made_registrations import JOB
+from tests.ops.jobmanager.registration.programs import PROGRAM_FILE
 
 
 @pytest.mark.parametrize("job_managers", ["folder"], indirect=True)

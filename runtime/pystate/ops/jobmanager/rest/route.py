@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pystate.common.errors import UsageError
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
-from pystate.ops.jobmanager.registrations import Registrations
+from pystate.ops.jobmanager.registration.registrations import Registrations
 from pystate.ops.jobmanager.rescalings import Rescalings
 from pystate.ops.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.ops.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.ops.jobmanager.harness import PYTHON_PATH
-from tests.ops.jobmanager.made_registrations import JOB
+from tests.ops.jobmanager.registration.made_registrations import JOB
 
 PROGRAM_FILE = str(Path(__file__).parent / "registering_program.py")
 Start = Callable[..., "subprocess.Popen[bytes]"]

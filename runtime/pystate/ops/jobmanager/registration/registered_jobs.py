@@ -39,7 +39,7 @@ from pystate.ops.jobmanager.drivers.driver_gateway import (
 from pystate.ops.jobmanager.embedded_jobs import EmbeddedJob
 from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
-from pystate.ops.jobmanager.observed_time import ObservedTime
+from pystate.ops.jobmanager.registration.observed_time import ObservedTime
 from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
 from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_record import RecordPhase

@@ -18,15 +18,15 @@ from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.job_manager_proofs import control_secret, hello_header, is_hello, proof_of
 from pystate.common.processes.processes import started_at, this_machine
-from pystate.ops.jobmanager.registrations import Registrations
+from pystate.ops.jobmanager.registration.registrations import Registrations
 from pystate.runtime.driver import job_manager_client
 from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerRefusesError, JobManagerUnreachableError
 from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
 from pystate.runtime.job_folder.registration import RegistrationRefusedError, SecretRefusedError, file_to_text
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 from tests.ops.jobmanager.harness import ManagerThread
-from tests.ops.jobmanager.made_registrations import JOB, TOKEN, registration, say, status_file, told
-from tests.ops.jobmanager.programs import Start, refused, runs
+from tests.ops.jobmanager.registration.made_registrations import JOB, TOKEN, registration, say, status_file, told
+from tests.ops.jobmanager.registration.programs import Start, refused, runs
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess
 from tests.waiting import wait_until as eventually
 

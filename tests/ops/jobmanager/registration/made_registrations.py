@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.job_manager_proofs import PROGRAM, proof_of
-from pystate.ops.jobmanager.registrations import Registrations
+from pystate.ops.jobmanager.registration.registrations import Registrations
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.registration import Registration, file_to_text
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile

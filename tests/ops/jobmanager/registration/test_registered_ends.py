@@ -16,9 +16,9 @@ from pystate.common.errors import JobTerminatedError
 from pystate.common.files.home import PystateHome
 from pystate.common.files.refused_files import NoSpaceError
 from pystate.common.job_status import JobStatus
-from pystate.ops.jobmanager import registered_jobs
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
-from pystate.ops.jobmanager.observed_time import ObservedTime
+from pystate.ops.jobmanager.registration import registered_jobs
+from pystate.ops.jobmanager.registration.observed_time import ObservedTime
 from pystate.runtime.driver import registered_program
 from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerRefusesError, JobManagerUnreachableError
 from pystate.runtime.driver.registered_program import JobManagerTerms, RegisteredProgram
@@ -26,8 +26,8 @@ from pystate.runtime.job_folder.registration import RegistrationAnswer, Registra
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 from pystate.runtime.rest.registration_messages import RegistrationChallenge
 from tests.ops.jobmanager.harness import ManagerThread
-from tests.ops.jobmanager.made_registrations import JOB, ended_files, told
-from tests.ops.jobmanager.programs import Start, runs
+from tests.ops.jobmanager.registration.made_registrations import JOB, ended_files, told
+from tests.ops.jobmanager.registration.programs import Start, runs
 from tests.ops.jobmanager.rest.in_process import InProcess
 from tests.ops.jobmanager.test_supervision_on_a_full_disk import Refusing
 from tests.waiting import LONGEST_S, wait_until

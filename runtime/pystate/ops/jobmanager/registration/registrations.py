@@ -20,7 +20,7 @@ from pystate.common.processes.job_manager_proofs import (
     proof_of,
 )
 from pystate.common.text.plain_data import PlainDataError
-from pystate.ops.jobmanager.registered_jobs import RegisteredJobs
+from pystate.ops.jobmanager.registration.registered_jobs import RegisteredJobs
 from pystate.runtime.job_folder.registration import Registration, SecretRefusedError
 from pystate.runtime.rest.registration_messages import ProvenMessage, RegistrationChallenge
 

@@ -1,0 +1,1 @@
+"""Jobs that programs elsewhere run themselves, and have registered with this job manager."""
