@@ -177,12 +177,12 @@ class RealSubtask:
     it has read, and what was under way to it; `("look",)` lets one come out, too.
     """
 
-    def __init__(self, graph: Graph, uid: str, *, exactly_once: bool) -> None:
+    def __init__(self, graph: Graph, uid: str, *, exactly_once: bool, settings: InputSettings | None = None) -> None:
         self._graph = graph
         self._out: list[Any] = []
         mailbox, channels, task = TaskMailbox(), channels_of(graph), task_of(graph, uid)
         upstream = channels.tasks[uid].upstream
-        settings = InputSettings(at_least_once=not exactly_once, memory_bytes=ROOM, room_bytes=ROOM // 2)
+        settings = settings or InputSettings(at_least_once=not exactly_once, memory_bytes=ROOM, room_bytes=ROOM // 2)
         gate = InputGate(upstream, mailbox, settings, lambda: 0) if upstream else None
         writer = RecordWriter(task, 0, channels, self)
         nobody: Any = types.SimpleNamespace(ended=lambda *_: None, task_failed=self._failed)

@@ -224,15 +224,17 @@ class RealTimeSubtask(Subtask):
         self._rest(due, lambda: source.is_roused)
 
     def _gate_step(self, gate: InputGate) -> None:
-        paused = self._output.pause.is_on
+        # at the end only barriers come, which nothing may hold up: the driver looks after no pause any more
+        paused = self._output.pause.is_on and not self._at_end
         event = gate.poll_checkpoint() if paused else gate.poll()
+        deadline = gate.next_deadline()
         if event is None and paused:
-            self._rest(gate.next_deadline(), lambda: gate.has_checkpoint_events)
+            self._rest(deadline, lambda: gate.has_checkpoint_events or gate.next_deadline() != deadline)
             return
         if event is None:
             with self._changed:
                 due = self._hand_on_if_due()
-            self._rest(earliest(due, gate.next_deadline()), lambda: gate.has_events)
+            self._rest(earliest(due, deadline), lambda: gate.has_events or gate.next_deadline() != deadline)
             return
         with self._changed:
             if isinstance(event, Frame):
