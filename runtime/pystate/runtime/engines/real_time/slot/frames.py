@@ -79,6 +79,12 @@ def pack_frame(
     return b"".join((_PLACE.pack(*place), _HEADER.pack(kind, index, channel, sequence, rows), data))
 
 
+def local_frame(kind: FrameKind, channel: int, sequence: int, data: Any, *, index: int = 0, rows: int = 0) -> Frame:
+    """Return a frame for a subtask of the same slot, as it would unpack it; the arguments are those of `pack_frame`."""
+    packed = b"".join((_HEADER.pack(kind, index, channel, sequence, rows), data))
+    return Frame(kind, index, channel, sequence, rows, memoryview(packed)[_HEADER.size :], packed)
+
+
 def place_of(frame: bytes) -> Place:
     """Return the place that a frame is for.
 

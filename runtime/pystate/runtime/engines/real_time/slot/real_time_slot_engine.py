@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
+from pystate.runtime.engines.real_time.slot.frames import Frame
 from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
 from pystate.runtime.engines.real_time.slot.input.input_settings import InputSettings
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
-from pystate.runtime.engines.real_time.slot.output.record_writer import RecordWriter
+from pystate.runtime.engines.real_time.slot.output.record_writer import Deliver, RecordWriter
 from pystate.runtime.engines.real_time.slot.output.subtask_output import RealTimeGateway
 from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
 from pystate.runtime.engines.real_time.slot.relay_server import RelayPort, RelayServer
@@ -95,6 +96,30 @@ class ConnectedSubtask:
         if self._gate is not None:
             self._gate.announce(barrier)
 
+    def deliver(self, frame: Frame) -> None:
+        """Take a frame of another subtask of this slot, on that one's thread; waits while there is no room.
+
+        Raises:
+            ControlError: The attempt is over, or this subtask has failed.
+        """
+        if self._gate is None:
+            _nobody(frame)
+        else:
+            try:
+                self._gate.receive(frame)
+            except ControlError:
+                raise
+            except PystateError as error:
+                self.subtask.fail(error, "")
+                message = "A subtask that the records are for has failed."
+                raise ControlError(message) from error
+
+    def end(self) -> None:
+        """Take nothing more."""
+        self.port.close()
+        if self._gate is not None:
+            self._gate.end()
+
     @property
     def has_room(self) -> bool:
         """Whether its input has room, see `InputGate.has_room`."""
@@ -102,7 +127,7 @@ class ConnectedSubtask:
 
 
 class RealTimeSlotEngine:
-    """Moves frames between relays and subtasks, and sends barriers to sources.
+    """Moves frames between relays and subtasks, and between the slot's own subtasks; sends barriers to sources.
 
     Args:
         slot: The slot.
@@ -135,7 +160,7 @@ class RealTimeSlotEngine:
         self._closed.set()
         self._server.close()
         for one in self._by_uid.values():
-            one.port.close()
+            one.end()
 
     def make_subtask(self, task: TaskSpec, environment: JobEnvironment, upload: Upload) -> Subtask:
         """Return the slot's subtask of a task, with its channels."""
@@ -150,12 +175,16 @@ class RealTimeSlotEngine:
             subtask.fail(error, "")
 
         port = RelayPort(_nobody if gate is None else gate.receive, lost)
-        writer, gateway = RecordWriter(task, index, self._channels, port), self._slot.gateway
+        writer, gateway = RecordWriter(task, index, self._channels, port, self._local), self._slot.gateway
         subtask = RealTimeSubtask(task, index, environment, gateway, self._driver, upload, mailbox, gate, writer, channels)
         self._by_uid[task.uid] = self._by_place[channels.level, channels.first_partition + index] = ConnectedSubtask(
             subtask, port, gate
         )
         return subtask
+
+    def _local(self, place: Place) -> Deliver | None:
+        found = self._by_place.get(place)
+        return None if found is None else found.deliver
 
     def serve(self, subtasks: dict[str, Subtask]) -> None:
         """Wait for the driver's side, which starts the subtasks once the relays are connected."""
@@ -225,6 +254,6 @@ class RealTimeSlotEngine:
             reported = counts
 
 
-def _nobody(_frame: object) -> None:
+def _nobody(_frame: object) -> NoReturn:
     message = "Something came through a channel to a source."
     raise ControlError(message)

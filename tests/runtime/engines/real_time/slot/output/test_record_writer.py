@@ -117,6 +117,26 @@ def job():
     return planned([root], types=[])
 
 
+def test_what_is_for_the_own_slot_goes_by_no_relay_and_is_numbered_as_the_rest():
+    plan = job()
+    channels, sent, taken = JobChannels.of(plan), Sent(), []
+    own = (1, 1)
+    writer = RecordWriter(plan.task("numbers"), 1, channels, sent, lambda place: taken.append if place == own else None)
+    (output,) = plan.task("numbers").outputs
+    schema = output.schema()
+    values = list(range(50))
+    writer.write(output, pa.RecordBatch.from_arrays([pa.array(values, field.type) for field in schema], schema=schema))
+    writer.broadcast_barrier(BARRIER)
+    writer.broadcast_end_of_data()
+    assert {place for place, _ in sent.frames} == {(1, 0)}
+    assert [frame.sequence for frame in taken] == [0, 1, 2]
+    assert [frame.kind for frame in taken] == [FrameKind.BATCH, FrameKind.BARRIER, FrameKind.END_OF_DATA]
+    assert [unpack_frame(frame.packed) for frame in taken] == taken
+    assert writer.sent_bytes == sum(len(frame.packed) for frame in taken) + sum(
+        len(frame.packed) + PLACE_SIZE for _, frame in sent.frames
+    )
+
+
 def test_frames_are_numbered_in_each_channel_and_barriers_go_to_all():
     plan = job()
     channels, sent = JobChannels.of(plan), Sent()

@@ -58,6 +58,7 @@ class InputGate:
         self._sequences = [0] * len(upstream)
         self._barriers = [-1] * len(upstream)  # by channel: the newest checkpoint whose barrier has arrived
         self._opening: _Opening | None = None
+        self._has_ended = False
         self._closed = False
 
     @property
@@ -79,10 +80,10 @@ class InputGate:
                 self._gate.restore(state)
 
     def receive(self, frame: Frame) -> None:
-        """Accept a frame, on a relay's thread; waits while there is no room.
+        """Accept a frame, on the thread of a relay or of a subtask of this slot; waits while there is no room.
 
         Raises:
-            ControlError: An earlier frame is lost.
+            ControlError: An earlier frame is lost, or the attempt is over.
             SnapshotError: The disk is full or fails while it stores held-back data or channel state.
         """
         mailbox = self._mailbox
@@ -94,8 +95,11 @@ class InputGate:
             self._sequences[frame.channel] = expected + 1
             element = _element_of(frame)
             if isinstance(element, Buffer):
-                while not (self._gate.has_room or self._is_open() or mailbox.is_closed):
+                while not (self._gate.has_room or self._is_open() or mailbox.is_closed or self._has_ended):
                     mailbox.changed.wait(self._until_open_s())
+            if self._has_ended:
+                message = "The attempt is over."
+                raise ControlError(message)
             if self._closed:
                 return
             if isinstance(element, CheckpointBarrier):
@@ -165,6 +169,12 @@ class InputGate:
         with self._mailbox.changed, self._making_room():
             event = None if self._closed else self._gate.poll_checkpoint()
             return event if isinstance(event, CheckpointEvent) else None
+
+    def end(self) -> None:
+        """Accept nothing more, and wake who waits for room."""
+        with self._mailbox.changed:
+            self._has_ended = True
+            self._mailbox.changed.notify_all()
 
     def close(self) -> None:
         """Release memory and files."""

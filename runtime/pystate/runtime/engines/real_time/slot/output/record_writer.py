@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
-from pystate.runtime.engines.real_time.slot.frames import FrameKind, pack_frame, pack_message
+from pystate.runtime.engines.real_time.slot.frames import Frame, FrameKind, local_frame, pack_frame, pack_message
 from pystate.runtime.engines.real_time.slot.output.channel_selector import channel_selector
 from pystate.runtime.plan.channels import JobChannels, Place
 from pystate.runtime.plan.job_plan import edges_of
@@ -38,6 +38,15 @@ class FrameSender(Protocol):
         """
 
 
+Deliver = Callable[[Frame], None]
+"""Hands a frame to a subtask of the same slot; waits while there is no room."""
+
+
+def nowhere(_place: Place) -> Deliver | None:
+    """Say of each place that it isn't in this slot."""
+    return None
+
+
 class RecordWriter:
     """The outgoing channels of one subtask.
 
@@ -45,17 +54,26 @@ class RecordWriter:
         task: The task.
         subtask: The subtask index.
         channels: All channels of the job.
-        sender: Sends the frames.
+        sender: Sends the frames for other slots.
+        local: Returns what takes the frames for a place of this slot (Flink's LocalInputChannel); None for other places.
 
     Attributes:
         blocked_ns: How long sending has waited in total.
         sent_bytes: The total size of the frames.
     """
 
-    def __init__(self, task: TaskSpec, subtask: int, channels: JobChannels, sender: FrameSender) -> None:
+    def __init__(
+        self,
+        task: TaskSpec,
+        subtask: int,
+        channels: JobChannels,
+        sender: FrameSender,
+        local: Callable[[Place], Deliver | None] = nowhere,
+    ) -> None:
         self.blocked_ns = 0
         self.sent_bytes = 0
         self._sender = sender
+        self._local = local
         self._edges: dict[int, tuple[str, int, Callable[[pa.RecordBatch], Any]]] = {}
         self._places: dict[str, list[Place]] = {}
         self._numbers: dict[str, int] = {}
@@ -106,10 +124,15 @@ class RecordWriter:
                 self._send(uid, place, kind, data)
 
     def _send(self, uid: str, place: Place, kind: FrameKind, data: Any, index: int = 0, rows: int = 0) -> None:
-        number = self._sent[place]
+        number, channel, deliver = self._sent[place], self._numbers[uid], self._local(place)
         self._sent[place] = number + 1
-        frame = pack_frame(place, kind, self._numbers[uid], number, data, index=index, rows=rows)
         began, worked = time.perf_counter_ns(), time.thread_time_ns()
-        self._sender.send(frame)
-        self.sent_bytes += len(frame)
+        if deliver is None:
+            frame = pack_frame(place, kind, channel, number, data, index=index, rows=rows)
+            self._sender.send(frame)
+            self.sent_bytes += len(frame)
+        else:
+            taken = local_frame(kind, channel, number, data, index=index, rows=rows)
+            deliver(taken)
+            self.sent_bytes += len(taken.packed)
         self.blocked_ns += max(0, time.perf_counter_ns() - began - time.thread_time_ns() + worked)
