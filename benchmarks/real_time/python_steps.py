@@ -12,7 +12,7 @@ handed to a sink that drops it. STEPS are the same program up to a step, so that
     rows     the same with named rows in place of tuples
     typed    the same with the types declared
 
-Counted is the processor time of the JVM's threads, of Spark's Python workers, of the slots and of the driver, which holds
+Counted is the processor time of the JVM's threads, of Spark's Python workers with the slots, and of the driver, which holds
 beside other work; and the same functions in a bare loop over the lines. With `--bytewax` (a Python that has it) its time for
 the whole program. With `--py-spy` the last run's slots are sampled. Linux only.
 """
@@ -195,6 +195,9 @@ def main():
         for side in sides:
             began = time.perf_counter()
             one = Slots(lambda side=side: run(root / "all", *side, asked.parallelism, asked.backend)).measure()
+            one["Python"] = one.pop("slots") + one.pop(
+                "workers"
+            )  # who was a slot is not known later
             taken[side].append((one, time.perf_counter() - began))
     print(f"{machine()}, load {os.getloadavg()[0]:.1f}")
     print(f"{asked.rows:,} rows, {asked.keys:,} keys, parallelism {asked.parallelism}, {asked.backend}\n")

@@ -6,7 +6,7 @@ import { age, byteRate, bytes, rate } from "../format.js";
 import { t } from "../words.js";
 
 const WIDTH = 240;
-const HEIGHT = 166;
+const HEIGHT = 150;
 
 // Where each task is: {nodes: Map id -> {x, y}, edges: [{path, label}], width, height}.
 function layout(plan, narrow) {
