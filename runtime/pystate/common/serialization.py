@@ -157,7 +157,13 @@ class BulkWriter(ABC):
 
 
 class BulkWriterFactory(ABC):
-    """The factory of bulk writers."""
+    """The factory of bulk writers.
+
+    Attributes:
+        can_be_concatenated: Whether two of its files, one after the other, are a file of the format.
+    """
+
+    can_be_concatenated: bool = True
 
     @abstractmethod
     def create(self, stream: IO[bytes]) -> BulkWriter:

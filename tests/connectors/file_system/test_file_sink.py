@@ -478,6 +478,7 @@ def test_a_programs_own_bulk_writer_has_a_file_to_itself(tmp_path):
 def test_what_builders_refuse(tmp_path):
     row = FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
     bulk = FileSink.for_bulk_format(str(tmp_path), ParquetBulkWriters.for_row_type(ROW))
+    avro = FileSink.for_bulk_format(str(tmp_path), AvroBulkWriters.for_generic_record('"long"'))
     for call, match in (
         (lambda: FileSink.for_row_format("", Encoder.simple_string_encoder()), "base path"),
         (lambda: FileSink.for_row_format("x", "y"), "takes an Encoder"),
@@ -488,6 +489,7 @@ def test_what_builders_refuse(tmp_path):
         (lambda: row.with_bucket_check_interval(0), "milliseconds"),
         (lambda: row.enable_compact(None, None), "takes a FileCompactStrategy"),
         (lambda: bulk.enable_compact(BY_TWO, FileCompactor.concat_file_compactor()), "can't stand one after the other"),
+        (lambda: avro.enable_compact(BY_TWO, FileCompactor.concat_file_compactor()), "can't stand one after the other"),
         (lambda: FileCompactStrategy.builder().build(), "needs to know when"),
         (lambda: FileCompactStrategy.builder().set_size_threshold(0), "above 0"),
         (lambda: OutputFileConfig("_part", ""), "readers skip"),

@@ -14,8 +14,6 @@ from pystate.connectors.file_system.bucket_assigner import BucketAssigner, DateT
 from pystate.connectors.file_system.compaction import ConcatFileCompactor, FileCompactor, FileCompactStrategy
 from pystate.connectors.file_system.file_committer import FileCommitter
 from pystate.connectors.file_system.file_writer import FileWriter
-from pystate.connectors.file_system.formats.csv_writer import CsvWriterFactory
-from pystate.connectors.file_system.formats.parquet_writer import ParquetWriterFactory
 from pystate.connectors.file_system.formats.part_writer import BulkPartWriter, PartWriter, RowPartWriter
 from pystate.connectors.file_system.output_file_config import OutputFileConfig
 from pystate.connectors.file_system.rolling_policy import CheckpointRollingPolicy, RollingPolicy
@@ -243,9 +241,7 @@ class FileSink(
 
 
 def _can_follow_another(file_format: Encoder | BulkWriterFactory) -> bool:
-    if isinstance(file_format, CsvWriterFactory):
-        return not file_format.schema.use_header
-    return not isinstance(file_format, ParquetWriterFactory)
+    return isinstance(file_format, Encoder) or file_format.can_be_concatenated
 
 
 def _checked(value: Any, kind: type[Any], method: str) -> Any:

@@ -72,6 +72,8 @@ class AvroParquetWriterFactory(BulkWriterFactory):
         JobGraphError: It isn't one, or has a type that Parquet doesn't support.
     """
 
+    can_be_concatenated = False
+
     def __init__(self, schema: AvroSchema) -> None:
         self._schema = schema
         self._rows = ParquetWriterFactory(row_type_of(schema).type_info)

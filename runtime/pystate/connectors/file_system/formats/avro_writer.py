@@ -28,6 +28,8 @@ class AvroWriterFactory(BulkWriterFactory):
         JobGraphError: There is no such codec.
     """
 
+    can_be_concatenated = False
+
     def __init__(self, schema: AvroSchema, codec: str = "null") -> None:
         if codec not in CODECS:
             message = f"Avro has no codec {codec!r}."

@@ -27,6 +27,7 @@ class CsvWriterFactory(BulkWriterFactory):
 
     def __init__(self, schema: CsvSchema) -> None:
         self.schema = schema
+        self.can_be_concatenated = not schema.use_header
 
     def create(self, stream: IO[bytes]) -> BulkWriter:
         """Return the writer of one file."""

@@ -26,6 +26,8 @@ class ParquetWriterFactory(BulkWriterFactory):
         JobGraphError: It isn't one, or has a type that Parquet doesn't support.
     """
 
+    can_be_concatenated = False
+
     def __init__(self, row_type: TypeInformation) -> None:
         ArrowRows(row_type)
         self.row_type = row_type
