@@ -195,9 +195,7 @@ def main():
         for side in sides:
             began = time.perf_counter()
             one = Slots(lambda side=side: run(root / "all", *side, asked.parallelism, asked.backend)).measure()
-            one["Python"] = one.pop("slots") + one.pop(
-                "workers"
-            )  # who was a slot is not known later
+            one["Python"] = one.pop("slots") + one.pop("workers")  # who was a slot is not known later
             taken[side].append((one, time.perf_counter() - began))
     print(f"{machine()}, load {os.getloadavg()[0]:.1f}")
     print(f"{asked.rows:,} rows, {asked.keys:,} keys, parallelism {asked.parallelism}, {asked.backend}\n")

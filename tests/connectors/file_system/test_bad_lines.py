@@ -23,10 +23,20 @@ ROWS = [Row(n=1, s="a"), Row(n=2, s="b"), Row(n=3, s="c")]
 TAG = OutputTag("bad", BAD_RECORD)
 
 JSON = b'{"n":1,"s":"a"}\nno json\r\n{"n":2,"s":"b"}\n{"n":"x","s":"b"}\n{"n":3,"s":"c"}\n'
+RUN_TOGETHER = (
+    b'{"n":1,"s":"a"}\n{"n":4,"s":"d"}{"n":5,"s":"e"}\n{"n":2,"s":"b"} \n{"n":6,"s":"f"}{"n":\n{"n":3,"s":"c"}\t\n'
+)
 CSV = b"1,a\nx,b\n2,b\n1,2,3\n3,c\n"
 TEXT = b"a\n\xff\nb\r\n\xfe\xfe\nc"
 CASES = {
     "json": (JsonFormat(PAIR, "UTC"), JSON, ROWS, [b"no json", b'{"n":"x","s":"b"}'], [16, 41]),
+    "json, run together": (
+        JsonFormat(PAIR, "UTC"),
+        RUN_TOGETHER,
+        ROWS,
+        [b'{"n":4,"s":"d"}{"n":5,"s":"e"}', b'{"n":6,"s":"f"}{"n":'],
+        [16, 64],
+    ),
     "csv": (CsvFormat(CsvSchema(PAIR), "UTC"), CSV, ROWS, [b"x,b", b"1,2,3"], None),
     "text": (TextLines(), TEXT, ["a", "b", "c"], [b"\xff", b"\xfe\xfe"], [2, 7]),
 }

@@ -1,7 +1,8 @@
 """Reads files of JSON lines in slots, with the results of Spark's reader.
 
-A line with an array has a row for each of its objects, an empty line has none, and anything after the first value is
-ignored. JSON beyond the standard, such as single quotes, which Spark's reader accepts, is rejected here.
+A line with an array has a row for each of its objects, an empty line has none. JSON beyond the standard, such as single
+quotes, which Spark's reader accepts, is rejected here, and so is anything after the value, which Spark's reader leaves out:
+where two lines have run into each other, that would be a row that is lost.
 """
 
 from __future__ import annotations
@@ -107,8 +108,10 @@ class _Row:
         if any(column is None for _, column in self._plain):
             return None
         try:
-            objects = [_scan_plain(line.decode(), 0)[0] for line in lines]
-            if not {dict}.issuperset(map(type, objects)):
+            texts = [line.decode() for line in lines]
+            scanned = [_scan_plain(text, 0) for text in texts]
+            objects = [value for value, _ in scanned]
+            if not {dict}.issuperset(map(type, objects)) or [end for _, end in scanned] != list(map(len, texts)):
                 return None
             columns = [column and column([one.get(name) for one in objects]) for name, column in self._plain]
         except (StopIteration, ValueError, OverflowError, RecursionError):  # one begins with a space, or is wrong
@@ -130,6 +133,9 @@ class _Row:
         except StopIteration as error:
             message = f"no value at character {error.value}"
             raise ValueError(message) from error
+        if _SPACE.match(text, end).end() != len(text):  # type: ignore[union-attr]
+            message = f"something follows the value, from character {end} on"
+            raise ValueError(message)
         try:
             if type(value) is list:
                 return [self.of_object(one) for one in value]
