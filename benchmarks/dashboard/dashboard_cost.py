@@ -31,7 +31,7 @@ from benchmarks.keyed_count import machine
 from benchmarks.running_job import RunningJob
 from tests.security.process_usage import processor_seconds
 
-JOB = Path(__file__).parents[1] / "back_pressure_job.py"
+JOB = Path(__file__).parents[1] / "real_time" / "back_pressure_job.py"
 LOOKERS = {"nobody": 0, "one": 1, "twenty": 20}
 WARM_UP_S = 60
 
