@@ -213,6 +213,16 @@ def test_columns_are_chosen_widened_and_null_where_a_file_is_older(tables):
     assert sorted((row.more or 0, row.n) for row in rows) == [(0, 0), (0, 1), (7, 1)]
 
 
+def test_a_column_that_older_files_lack_is_read_alone(tables):
+    made(tables, "ab")
+    tables.add_column()
+    more = Types.ROW_NAMED(["more"], [Types.LONG()])
+    source = tables.source(lambda builder: builder.with_row_type(more))
+    with SourceTestHarness(lambda: source, output_type=more) as one:
+        rows = one.run_to_end()
+    assert sorted((row.more for row in rows), key=str) == [7, None, None]
+
+
 def test_columns_that_the_table_lacks_or_has_of_another_type_are_refused(tables):
     made(tables)
     for row_type, said in [

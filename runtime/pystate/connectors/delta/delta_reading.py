@@ -143,12 +143,12 @@ class DeltaReading(SourceTable):
     def _with_partition(
         self, batch: pa.RecordBatch, partition: Mapping[str, str | None], columns: Sequence[str]
     ) -> pa.RecordBatch:
-        """Return a batch with the columns that are in the log, not in files."""
+        """Return a batch with the columns that are in the log, not in files; with none of them as it is: its rows count."""
         arrays = {name: batch.column(name) for name in columns if name in batch.schema.names}
         for name in columns:
             if name not in arrays and name in partition:
                 arrays[name] = pa.repeat(partition_value(partition[name], self.schema.field(name).type), batch.num_rows)
-        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)) if arrays else batch
 
     def _kept(self, file: DataFile) -> pa.BooleanArray | None:
         """Return which rows of a file its deletion vector leaves; None for all."""

@@ -101,7 +101,7 @@ class SourceTable(ABC):
 
         Args:
             file: The file.
-            columns: The columns to read, at least one of which the table has now; those that it lacks are left out.
+            columns: The columns to read; those that the file lacks are left out. Others may come, too.
             skip: So many rows are left out at the begin.
 
         Raises:
