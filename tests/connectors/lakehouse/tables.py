@@ -147,6 +147,11 @@ class DeltaTables:
         more = pa.table({"word": ["wide"], "n": [1], "more": pa.array([7], pa.int32())})
         write_deltalake(self.path, more, mode="append", schema_mode="merge")
 
+    def rename_column(self, old: str, new: str) -> None:
+        rows = DeltaTable(self.path).to_pyarrow_table()
+        named = rows.rename_columns({old: new})
+        write_deltalake(self.path, named, mode="overwrite", schema_mode="overwrite")
+
     def data_files(self) -> list[Path]:
         return list(Path(self.path).glob("*.parquet"))
 
@@ -254,6 +259,12 @@ class IcebergTables:
         with table.update_schema() as update:
             update.union_by_name(more.schema)
         table.append(more)
+
+    def rename_column(self, old: str, new: str) -> None:
+        table = self.table()
+        with table.update_schema() as update:
+            update.rename_column(old, new)
+        table.append(table.scan().to_arrow())
 
     def data_files(self) -> list[Path]:
         return list(self.folder.rglob("*.parquet"))

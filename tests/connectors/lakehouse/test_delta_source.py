@@ -132,6 +132,15 @@ def test_rows_that_a_deletion_vector_deletes_are_left_out(tmp_path):
         assert [row.n for row in first + one.run_to_end()] == [1, 2, 4, 5, 6, 7, 8]
 
 
+def test_a_version_is_read_by_the_columns_that_it_had(tmp_path):
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"n": [1, 2]}))
+    write_deltalake(path, pa.table({"text": ["a"]}), mode="overwrite", schema_mode="overwrite")
+    assert sorted(row.n for row in read(path, change=lambda builder: builder.version_as_of(0))) == [1, 2]
+    with pytest.raises(ConfigurationError, match="no column n"):
+        read(path)
+
+
 def test_deletes_alone_are_left_out_when_asked_and_changes_are_not(tmp_path):
     path = str(tmp_path / "t")
     write_deltalake(path, pa.table({"n": [1, 2], "part": ["a", "b"]}), partition_by=["part"])

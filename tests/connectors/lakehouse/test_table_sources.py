@@ -234,6 +234,32 @@ def test_columns_that_the_table_lacks_or_has_of_another_type_are_refused(tables)
             tables.source(lambda builder, row_type=row_type: builder.with_row_type(row_type)).check_start()
 
 
+@pytest.mark.parametrize("columns", [["wrod"], ["n", "wrod"], ["N"]])
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_column_that_the_table_lacks_ends_the_job_at_its_start(tables, columns, follows):
+    made(tables, "ab")
+    row_type = Types.ROW_NAMED(columns, [Types.LONG()] * len(columns))
+    make = tables.following if follows else tables.source
+    source = make(lambda builder: builder.with_row_type(row_type))
+    with pytest.raises(ConfigurationError, match=f"no column {columns[-1]}") as raised:
+        with SourceTestHarness(lambda: source, output_type=row_type) as one:
+            one.run_epoch()
+    assert "word, n" in (raised.value.hint or "")
+
+
+def test_a_column_that_a_followed_table_loses_is_named(tables):
+    made(tables, "a")
+    with harness(tables.following) as one:
+        assert until(one, "a") == "a"
+        taken = one.snapshot(1)
+        tables.rename_column("word", "text")
+        with pytest.raises(ConfigurationError, match="no column word"):
+            one.run_until(lambda rows: bool(rows))
+    with pytest.raises(ConfigurationError, match="no column word"):
+        with harness(tables.following, taken) as one:
+            one.run_epoch()
+
+
 def test_many_versions_are_looked_at_in_parts(tables, monkeypatch):
     monkeypatch.setattr(table_enumerator, "_MOST_WAITING", 2)
     made(tables)

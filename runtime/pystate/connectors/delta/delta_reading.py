@@ -99,6 +99,10 @@ class DeltaReading(SourceTable):
         return found
 
     @override
+    def columns(self, version: int) -> pa.Schema:
+        return self.schema if version == self.newest else pa.schema(self._at(version).schema().to_arrow())
+
+    @override
     def changes(self, after: int) -> Iterator[TableChange]:
         if after > self.newest:
             message = f"The job has read version {after} of the table, whose newest one is {self.newest} now."

@@ -128,8 +128,11 @@ class IcebergReading(SourceTable):
         if file["spec"] not in self._table.specs() or file["schema"] not in (None, *self._table.schemas()):
             self._table.refresh()  # the file is younger than the metadata in hand
         task = to_scan(file)
-        there = [name for name in columns if name in self._table.schema().column_names]
-        scan = ArrowScan(self._table.metadata, self._table.io, self._table.schema().select(*there), AlwaysTrue())
+        schema = self._table.schema()
+        if lacking := [name for name in columns if name not in schema.column_names]:
+            message = f"The table has no column {', '.join(lacking)} any more."
+            raise ConfigurationError(message, where=self.name, hint=f"there are {', '.join(schema.column_names)}")
+        scan = ArrowScan(self._table.metadata, self._table.io, schema.select(*columns), AlwaysTrue())
         deletes = _read_all_delete_files(self._table.io, [task])
         # to_record_batches() would read the whole file before it gives the first row
         for batch in scan._record_batches_from_scan_tasks_and_deletes([task], deletes):  # noqa: SLF001

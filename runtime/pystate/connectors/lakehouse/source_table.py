@@ -87,6 +87,15 @@ class SourceTable(ABC):
             ConfigurationError: It isn't there any more, or has what can't be read.
         """
 
+    def columns(self, version: int) -> pa.Schema:
+        """Return the columns by which the files of a version are read.
+
+        Raises:
+            ConfigurationError: It isn't there any more.
+        """
+        del version
+        return self.schema
+
     @abstractmethod
     def changes(self, after: int) -> Iterator[TableChange]:
         """Yield the versions after one, the oldest first.

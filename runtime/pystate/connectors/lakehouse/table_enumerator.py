@@ -6,9 +6,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from pystate.common.errors import ConfigurationError, RestoreError
 from pystate.common.time import current_time_ms
 from pystate.connectors.lakehouse.source_table import NOTHING, ChangeKind, HistoryGoneError, SourceTable
+from pystate.connectors.lakehouse.table_columns import check_readable
 from pystate.connectors.lakehouse.table_source_settings import StartKind, TableSourceSettings
 from pystate.connectors.lakehouse.table_split import VERSION, TableSplit, check_version
 from pystate.connectors.source import SplitEnumerator, SplitEnumeratorContext
@@ -29,6 +32,7 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
         context: Of the enumerator.
         open_table: Opens the table as it is now.
         settings: Of the source.
+        rows: The columns to read.
         checkpoint: What `snapshot_state` returned; None in a job that starts without a snapshot.
         clock: Returns the time, ms since 1970.
     """
@@ -38,12 +42,14 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
         context: SplitEnumeratorContext[TableSplit],
         open_table: Callable[[], SourceTable],
         settings: TableSourceSettings,
+        rows: pa.Schema,
         checkpoint: Any = None,
         clock: Callable[[], int] = current_time_ms,
     ) -> None:
         self._context = context
         self._open = open_table
         self._settings = settings
+        self._rows = rows
         self._clock = clock
         self._identity: str | None = None
         self._position = NOTHING
@@ -64,11 +70,12 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
         """Find the files to begin with; in a restored job see that the table is the one that was read.
 
         Raises:
-            ConfigurationError: The version to begin with isn't there.
+            ConfigurationError: The version to begin with isn't there, or the table lacks a column.
             RestoreError: It is another table.
         """
         table = self._table = self._open()
         if self._identity is None:
+            check_readable(self._rows, columns_to_read(table, self._settings), table.name)
             self._identity = table.identity
             self._begin(table)
         self._check(table)
@@ -107,10 +114,7 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
         elif of.start is StartKind.LATEST:
             self._position = table.newest
         elif not of.follows or of.start is StartKind.SCAN:
-            if of.start is StartKind.VERSION:
-                self._position = of.version
-            else:
-                self._position = table.at(of.timestamp_ms) if of.start is StartKind.TIMESTAMP else table.newest
+            self._position = _scanned(table, of)
             if self._position != NOTHING:
                 self._waiting.extend(TableSplit(self._position, file) for file in table.files(self._position))
         elif of.start is StartKind.VERSION:
@@ -119,16 +123,24 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
             self._position = table.at(of.timestamp_ms - 1)
 
     def _check(self, table: SourceTable) -> None:
+        """Check that a table is the one that was read, and a followed one has the columns still.
+
+        Raises:
+            RestoreError: It is another one.
+            ConfigurationError: A column is gone, or has another type.
+        """
         if table.identity != self._identity:
             message = f"The table {table.name} is another one than that which the job has read."
             hint = "put the old one back, or give the source another uid (--allowNonRestoredState) to read the new one"
             raise RestoreError(message, where=table.name, hint=hint)
+        if self._settings.follows:
+            check_readable(self._rows, table.schema, table.name)
 
     def _look(self) -> None:
         """Find the files of new versions.
 
         Raises:
-            ConfigurationError: A version isn't one that only adds rows, or versions are gone.
+            ConfigurationError: A version isn't one that only adds rows, versions are gone, or a column has changed.
         """
         self._look_at = self._clock() + self._settings.interval_ms
         self._looks += 1
@@ -156,3 +168,20 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
         message = f"Version {version} of the table {kind.value}; a source that follows a table reads what is added."
         hint = f"{self._settings.skip_hint[kind]} leaves such versions out, with the rows that they add"
         return ConfigurationError(message, where=table.name, hint=hint)
+
+
+def columns_to_read(table: SourceTable, of: TableSourceSettings) -> pa.Schema:
+    """Return the columns that a source begins with: those of the version that it reads.
+
+    Raises:
+        ConfigurationError: The version isn't there.
+    """
+    version = NOTHING if of.follows else _scanned(table, of)
+    return table.schema if version == NOTHING else table.columns(version)
+
+
+def _scanned(table: SourceTable, of: TableSourceSettings) -> int:
+    """Return the version that is read as it is."""
+    if of.start is StartKind.VERSION:
+        return of.version
+    return table.at(of.timestamp_ms) if of.start is StartKind.TIMESTAMP else table.newest

@@ -13,7 +13,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.source_table import ChangeKind, SourceTable
 from pystate.connectors.lakehouse.table_columns import check_readable
-from pystate.connectors.lakehouse.table_enumerator import TableEnumerator
+from pystate.connectors.lakehouse.table_enumerator import TableEnumerator, columns_to_read
 from pystate.connectors.lakehouse.table_reader import TableReader
 from pystate.connectors.lakehouse.table_source_settings import StartKind, TableSourceSettings
 from pystate.connectors.lakehouse.table_split import TableSplit
@@ -55,7 +55,7 @@ class TableSource(Source[Any, TableSplit]):
     @override
     def check_start(self) -> None:
         table = self.open_table()
-        check_readable(ArrowRows(self.produced_type, "a table").schema, table.schema, table.name)
+        check_readable(self._rows().schema, columns_to_read(table, self.settings), table.name)
 
     @override
     def get_boundedness(self) -> Boundedness:
@@ -63,19 +63,22 @@ class TableSource(Source[Any, TableSplit]):
 
     @override
     def create_enumerator(self, context: SplitEnumeratorContext[TableSplit]) -> TableEnumerator:
-        return TableEnumerator(context, self.open_table, self.settings)
+        return TableEnumerator(context, self.open_table, self.settings, self._rows().schema)
 
     @override
     def restore_enumerator(self, context: SplitEnumeratorContext[TableSplit], checkpoint: Any) -> TableEnumerator:
-        return TableEnumerator(context, self.open_table, self.settings, checkpoint)
+        return TableEnumerator(context, self.open_table, self.settings, self._rows().schema, checkpoint)
 
     @override
     def create_reader(self, context: SourceReaderContext) -> TableReader:
-        return TableReader(context, self.open_table, self.settings, ArrowRows(self.produced_type, "a table"))
+        return TableReader(context, self.open_table, self.settings, self._rows())
 
     @override
     def restore_split(self, plain: Any) -> TableSplit:
         return TableSplit.of(plain)
+
+    def _rows(self) -> ArrowRows:
+        return ArrowRows(self.produced_type, "a table")
 
     @abstractmethod
     def open_table(self) -> SourceTable:
