@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -11,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pystate.common.errors import ConfigurationError
+from pystate.common.errors import CommitError, ConfigurationError
 from pystate.common.overrides import override
 from pystate.common.time import current_time_ms
 from pystate.connectors.delta.delta_client import deltalake
 from pystate.connectors.delta.delta_files import TableFolder
 from pystate.connectors.delta.delta_values import partition_text, statistics
-from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
+from pystate.connectors.lakehouse.column_types import CHANGED_HINT, check_still_fits, is_same
+from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, upserts_among
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
 from pystate.connectors.lakehouse.upserts import DELETED
 
@@ -52,6 +54,7 @@ class DeltaStaging(StagingTable):
         self.identity = str(self.table.metadata().id)
         self.partition_by = list(self.table.metadata().partition_columns)
         self.schema = pa.schema(self.table.schema().to_arrow())
+        self._columns = hashlib.sha256(self.table.schema().to_json().encode()).hexdigest()[:16]
 
     @override
     def stage(self, rows: pa.Table, stem: str) -> list[DataFile]:
@@ -89,12 +92,52 @@ class DeltaStaging(StagingTable):
             "at": current_time_ms(),
             "partition": {column: partition_text(value) for column, value in values.items()},
             "stats": json.dumps(statistics(rows)),
+            "columns": self._columns,
         }
 
     @override
     def committed(self, owner: str) -> int:
         version = self.table.transaction_version(_app(owner))
         return -1 if version is None else int(version)
+
+    @override
+    def check_staged(self, files: Sequence[DataFile]) -> None:
+        try:
+            check_writable(self)
+        except ConfigurationError as error:
+            message = f"The table has changed since the rows were staged: {error}"
+            raise CommitError(message, where=self.name, hint=CHANGED_HINT) from error
+        if upserts_among(files):
+            self._check_replaces()
+            return
+        for one in files:
+            if set(one["partition"]) != set(self.partition_by):
+                there, by = ", ".join(self.partition_by) or "nothing", ", ".join(one["partition"]) or "nothing"
+                message = f"The table is partitioned by {there} now; rows were staged for one by {by}."
+                raise CommitError(message, where=self.name, hint=CHANGED_HINT)
+            if one.get("columns") != self._columns:
+                self._check_columns(one)
+
+    def _check_replaces(self) -> None:
+        if is_append_only(self):
+            message = f"The table has {_APPEND_ONLY} now, and rows were staged that replace others."
+            raise CommitError(message, where=self.name, hint=f"take the property away, and resume; {CHANGED_HINT}")
+
+    def _check_columns(self, file: DataFile) -> None:
+        """Check the columns of a file by what it says itself: the table has others than when it was staged.
+
+        Raises:
+            CommitError: It doesn't fit any more.
+        """
+        with self.folder.open(str(file["path"])) as stream:
+            there = pq.read_schema(stream)
+        in_files = pa.schema([one for one in self.schema if one.name not in self.partition_by])
+        check_still_fits(there, in_files, self.name, is_same)
+        nulls = json.loads(file["stats"])["nullCount"]
+        for field in in_files:
+            if not field.nullable and there.field(field.name).nullable and nulls.get(field.name) != 0:
+                message = f"The column {field.name} of the table may not be null now, and rows were staged with nulls."
+                raise CommitError(message, where=self.name, hint=CHANGED_HINT)
 
     @override
     def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:
@@ -218,7 +261,7 @@ def make_or_check(
         else:
             table = DeltaStaging(uri, storage_options, compression)
     _check(table, partition_by)
-    if replaces and table.table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true":
+    if replaces and is_append_only(table):
         message = f"The table has {_APPEND_ONLY}, and the sink is to replace rows."
         raise ConfigurationError(message, where=uri, hint="append to it, or take the property away")
     return with_columns(
@@ -252,15 +295,29 @@ def _opened(uri: str, storage_options: Mapping[str, str], compression: str) -> D
 
 
 def _check(table: DeltaStaging, partition_by: Sequence[str] | None) -> None:
-    """Check that files can be added to a table without what only its engine can compute.
+    """Check that a table is partitioned as was asked, and files can be added to it.
 
     Raises:
-        ConfigurationError: They can't.
+        ConfigurationError: It isn't, or they can't.
     """
     if partition_by is not None and list(partition_by) != table.partition_by:
         there = ", ".join(table.partition_by) or "nothing"
         message = f"The table is partitioned by {there}, and not by {', '.join(partition_by) or 'nothing'}."
         raise ConfigurationError(message, where=table.name, hint="leave with_partition_by() out: the table's is taken")
+    check_writable(table)
+
+
+def is_append_only(table: DeltaStaging) -> bool:
+    """Return whether no row of a table may be replaced."""
+    return bool(table.table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true")
+
+
+def check_writable(table: DeltaStaging) -> None:
+    """Check that files can be added to a table without what only its engine can compute.
+
+    Raises:
+        ConfigurationError: They can't.
+    """
     check_partition_columns(table.schema, table.partition_by, table.name)
     if set(table.schema.names) <= set(table.partition_by):
         message = "The table is partitioned by all of its columns, which leaves none to write to a file."

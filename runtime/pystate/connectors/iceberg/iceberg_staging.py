@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pystate.common.errors import ConfigurationError, JobGraphError, RecordError
+from pystate.common.errors import CommitError, ConfigurationError, JobGraphError, RecordError
 from pystate.common.overrides import override
 from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
 from pystate.connectors.iceberg.iceberg_data_file import from_plain, to_plain
+from pystate.connectors.lakehouse.column_types import CHANGED_HINT
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
 from pystate.connectors.lakehouse.upserts import DELETED
@@ -57,7 +58,8 @@ class IcebergStaging(StagingTable):
 
         check_nulls(rows, self.name)
         files = _dataframe_to_data_files(self.table.metadata, rows, self.table.io, uuid.uuid4())
-        return [to_plain(file, self.table.metadata.default_spec_id) for file in files]
+        of, spec = self.table.schema().schema_id, self.table.metadata.default_spec_id
+        return [{**to_plain(file, spec), "schema": of} for file in files]
 
     @override
     def stage_upserts(self, rows: pa.Table, stem: str, keys: Sequence[str]) -> list[DataFile]:
@@ -74,8 +76,51 @@ class IcebergStaging(StagingTable):
         return max((int(one) for one in found if one is not None), default=-1)
 
     @override
+    def check_staged(self, files: Sequence[DataFile]) -> None:
+        now = self.table.schema().schema_id
+        for one in files:
+            if "upserts" not in one and one.get("schema") != now:
+                self._check_columns(one)
+
+    def _check_columns(self, file: DataFile) -> None:
+        """Check the columns of a file by their ids: the table has others than when it was staged.
+
+        Raises:
+            CommitError: One is gone, or its values aren't those of the type that it has now.
+        """
+        from pyiceberg.exceptions import ResolveError
+        from pyiceberg.io.pyarrow import pyarrow_to_schema
+        from pyiceberg.schema import index_by_id, promote
+
+        with self.table.io.new_input(file["path"]).open() as stream:
+            staged = pyarrow_to_schema(pq.read_schema(stream))
+        schema = self.table.schema()
+        there, now = index_by_id(staged), index_by_id(schema)
+        is_moved = file["spec"] != self.table.metadata.default_spec_id  # rows are staged anew, by their names
+        for place, field in there.items():
+            name, current = staged.find_column_name(place), now.get(place)
+            if current is None or (is_moved and schema.find_column_name(place) != name):
+                message = f"The column {name} of the table is gone now; rows were staged with it."
+                raise CommitError(message, where=self.name, hint=CHANGED_HINT)
+            try:
+                is_nested = not (field.field_type.is_primitive or current.field_type.is_primitive)
+                if not is_nested and field.field_type != current.field_type:
+                    promote(field.field_type, current.field_type)
+            except ResolveError as error:
+                message = (
+                    f"The column {name} of the table is {current.field_type} now; rows were staged for {field.field_type}."
+                )
+                raise CommitError(message, where=self.name, hint=CHANGED_HINT) from error
+        for place, current in now.items():
+            may_be_null = place not in there or (not there[place].required and file["null_value_counts"].get(place) != 0)
+            if current.required and may_be_null:
+                message = f"The table needs values for {schema.find_column_name(place)} now, which staged rows don't have."
+                raise CommitError(message, where=self.name, hint=CHANGED_HINT)
+
+    @override
     def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:
         from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException
+        from pyiceberg.table.update import AssertCurrentSchemaId
 
         marker = {f"{MARKER}{owner}": str(serial)}
         upserts = self.upserts_of(files)
@@ -86,6 +131,8 @@ class IcebergStaging(StagingTable):
         self.table.metadata = metadata.model_copy(update={"properties": {**metadata.properties, **_NO_RETRIES}})
         try:
             with self.table.transaction() as transaction:
+                unchanged = AssertCurrentSchemaId.model_validate({"current-schema-id": metadata.current_schema_id})
+                transaction._apply((), (unchanged,))  # noqa: SLF001 - of another one the files have to be looked at
                 transaction.set_properties(dict(marker))
                 if upserts is not None:
                     _replace(transaction, *upserts, marker)

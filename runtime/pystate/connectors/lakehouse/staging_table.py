@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pystate.connectors.lakehouse.upserts import latest
+from pystate.connectors.lakehouse.column_types import check_still_fits, widens
+from pystate.connectors.lakehouse.upserts import DELETED, latest
 
 DataFile = dict[str, Any]
 """A staged file in plain values: `path`, and what its format needs to commit it; with `upserts` its rows replace others."""
@@ -64,6 +65,7 @@ class StagingTable(ABC):
 
         Raises:
             CommitConflictError: One is gone: another process may have committed it.
+            CommitError: They don't have the columns that the table has now.
         """
         found = []
         for name in upserts_among(files):
@@ -75,11 +77,21 @@ class StagingTable(ABC):
         if not found:
             return None
         keys = [str(key) for key in files[-1]["keys"]]
+        for rows in found:
+            check_still_fits(rows.drop_columns([DELETED]).schema, self.schema, self.name, widens)
         return latest(pa.concat_tables(found, promote_options="permissive"), keys, self.name), keys
 
     @abstractmethod
     def committed(self, owner: str) -> int:
         """Return the highest serial that was committed for an owner; -1 for none."""
+
+    @abstractmethod
+    def check_staged(self, files: Sequence[DataFile]) -> None:
+        """Check that data files have the columns and partitions that the table has now: others may have changed it.
+
+        Raises:
+            CommitError: They haven't, or the table has got what only an engine can keep.
+        """
 
     @abstractmethod
     def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from pystate.common.errors import ConfigurationError, RecordError
+from pystate.connectors.lakehouse.column_types import is_list, widens
 from pystate.connectors.lakehouse.staging_table import StagingTable
 
 T = TypeVar("T", bound=StagingTable)
@@ -106,33 +107,6 @@ def check_partition_columns(columns: pa.Schema, names: Sequence[str], where: str
             raise ConfigurationError(message, where=where, hint="partition by a text or a whole number, made in map()")
 
 
-def widens(old: Any, new: Any) -> bool:
-    """Return whether each value of one type of Arrow is one of another, or is checked value by value (decimals)."""
-    types = pa.types
-    if old == new:
-        return True
-    for alike in (_is_text, _is_bytes, types.is_decimal):
-        if alike(old) or alike(new):
-            return bool(alike(old) and alike(new))
-    if types.is_signed_integer(old) and types.is_signed_integer(new):
-        return bool(old.bit_width <= new.bit_width)
-    if types.is_floating(old) and types.is_floating(new):
-        return bool(old.bit_width <= new.bit_width)
-    if types.is_signed_integer(old) and new == pa.float64():
-        return bool(old.bit_width <= 32)  # noqa: PLR2004 - as many bits as it holds exactly
-    if types.is_timestamp(old) and types.is_timestamp(new):
-        return (old.tz is None) == (new.tz is None)
-    if _is_list(old) and _is_list(new):
-        return widens(old.value_type, new.value_type)
-    if types.is_map(old) and types.is_map(new):
-        return widens(old.key_type, new.key_type) and widens(old.item_type, new.item_type)
-    if types.is_struct(old) and types.is_struct(new):
-        return [one.name for one in old] == [one.name for one in new] and all(
-            widens(one.type, other.type) for one, other in zip(old, new, strict=True)
-        )
-    return False
-
-
 def fit(rows: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
     """Return rows with the columns of a table, in its order; those that the stream lacks are null.
 
@@ -180,7 +154,7 @@ def _reads(there: Any, wanted: Any) -> bool:
     if types.is_struct(there) and types.is_struct(wanted):
         names = [one.name for one in there]
         return all(one.name in names and _reads(there.field(one.name).type, one.type) for one in wanted)
-    if _is_list(there) and _is_list(wanted):
+    if is_list(there) and is_list(wanted):
         return _reads(there.value_type, wanted.value_type)
     if types.is_map(there) and types.is_map(wanted):
         return _reads(there.key_type, wanted.key_type) and _reads(there.item_type, wanted.item_type)
@@ -211,15 +185,3 @@ def read_as(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBa
                 raise RecordError(message, where=where, hint=hint) from error
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
-
-
-def _is_text(of: Any) -> bool:
-    return bool(pa.types.is_string(of) or pa.types.is_large_string(of))
-
-
-def _is_bytes(of: Any) -> bool:
-    return bool(pa.types.is_binary(of) or pa.types.is_large_binary(of))
-
-
-def _is_list(of: Any) -> bool:
-    return bool(pa.types.is_list(of) or pa.types.is_large_list(of))

@@ -68,7 +68,7 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
             older: The names of lists that it makes superfluous, besides those that it reads.
 
         Raises:
-            CommitError: Its files are gone, or it is for another table.
+            CommitError: Its files are gone, or it is for another table, or for columns that the table had.
             CorruptSnapshotError: It isn't of this version.
         """
         one = request.get_committable()
@@ -105,6 +105,7 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
                 message = f"A data file that the checkpoint has to commit is gone: {gone}"
                 hint = "somebody has cleaned the table's folder: resume from a newer snapshot"
                 raise CommitError(message, where=table.name, hint=hint)
+            table.check_staged(files)
             self.step("look")
             try:
                 table.commit(files, owner, serial)
