@@ -141,6 +141,30 @@ def test_a_version_is_read_by_the_columns_that_it_had(tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("there", "kind", "said"),
+    [
+        (pa.array([AT], pa.timestamp("us")), Types.SQL_DATE(), "timestamp.* isn't read as date32"),
+        (pa.array([AT], pa.timestamp("us")), Types.LONG(), "timestamp.* isn't read as int64"),
+        (pa.array([AT.date()]), Types.SQL_TIMESTAMP(), "date32.* isn't read as timestamp"),
+        (pa.array([1e300]), Types.FLOAT(), "double, which isn't read as float"),
+        (pa.array([2]), Types.BOOLEAN(), "int64, which isn't read as bool"),
+        (pa.array([1 << 60]), Types.DOUBLE(), "int64, which isn't read as double"),
+        (pa.array(["12"]), Types.LONG(), "string, which isn't read as int64"),
+        (pa.array([Decimal("1.5")]), Types.DOUBLE(), "decimal128.* isn't read as double"),
+    ],
+)
+def test_a_column_is_not_read_as_a_narrower_type(tmp_path, there, kind, said):
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"v": there}))
+    row_type = Types.ROW_NAMED(["v"], [kind])
+    for make in (DeltaSource.for_bounded_row_data, DeltaSource.for_continuous_row_data):
+        source = make(path).with_row_type(row_type).build()
+        with pytest.raises(ConfigurationError, match=said):
+            with SourceTestHarness(lambda source=source: source, output_type=row_type) as one:
+                one.run_epoch()
+
+
 def test_deletes_alone_are_left_out_when_asked_and_changes_are_not(tmp_path):
     path = str(tmp_path / "t")
     write_deltalake(path, pa.table({"n": [1, 2], "part": ["a", "b"]}), partition_by=["part"])

@@ -13,7 +13,8 @@ import pytest
 import requests
 from moto.server import ThreadedMotoServer
 from pyiceberg.catalog import load_catalog
-from pyiceberg.types import IntegerType, LongType
+from pyiceberg.schema import Schema
+from pyiceberg.types import FixedType, IntegerType, LongType, NestedField, UUIDType
 
 from pystate.common.errors import ConfigurationError, JobGraphError
 from pystate.common.row import Row
@@ -140,6 +141,23 @@ def test_columns_that_got_another_name_or_type_are_read_by_their_ids(place):
         update.update_column("small", LongType())
     row_type = Types.ROW_NAMED(["small", "number"], [Types.LONG(), Types.LONG()])
     assert read(place.builder(row_type).build(), row_type) == [Row(small=5, number=1)]
+
+
+def test_bytes_of_a_fixed_length_are_read_as_bytes_and_not_as_texts(place):
+    catalog = sql_catalog(place.properties)
+    catalog.create_namespace_if_not_exists("db")
+    columns = Schema(NestedField(1, "id", UUIDType(), required=False), NestedField(2, "code", FixedType(4), required=False))
+    table = catalog.create_table("db.t", columns)
+    of_table = pa.schema([("id", pa.uuid()), ("code", pa.binary(4))])
+    row = {"id": pa.array([b"0123456789abcdef", None], pa.binary(16)), "code": pa.array([b"abcd", None], pa.binary(4))}
+    table.append(pa.table([pa.ExtensionArray.from_storage(pa.uuid(), row["id"]), row["code"]], schema=of_table))
+    part = Types.PRIMITIVE_ARRAY(Types.BYTE())
+    row_type = Types.ROW_NAMED(["id", "code"], [part, part])
+    found = read(place.builder(row_type).build(), row_type)
+    assert [(one.id, one.code) for one in found] == [(b"0123456789abcdef", b"abcd"), (None, None)]
+    texts = Types.ROW_NAMED(["id"], [Types.STRING()])
+    with pytest.raises(ConfigurationError, match=r"extension<arrow\.uuid>, which isn't read as string"):
+        read(place.builder(texts).build(), texts)
 
 
 def test_times_and_exact_numbers_come_back(place):

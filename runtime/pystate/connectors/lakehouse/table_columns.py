@@ -158,7 +158,13 @@ def _reads(there: Any, wanted: Any) -> bool:
         return _reads(there.value_type, wanted.value_type)
     if types.is_map(there) and types.is_map(wanted):
         return _reads(there.key_type, wanted.key_type) and _reads(there.item_type, wanted.item_type)
+    if types.is_fixed_size_binary(there) or _is_uuid(there):
+        return bool(types.is_binary(wanted))
     return widens(there, wanted)
+
+
+def _is_uuid(of: Any) -> bool:
+    return isinstance(of, pa.BaseExtensionType) and of.extension_name == "arrow.uuid"
 
 
 def read_as(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBatch:
@@ -175,6 +181,8 @@ def read_as(batch: pa.RecordBatch, schema: pa.Schema, where: str) -> pa.RecordBa
         column = batch.column(field.name)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
+        if _is_uuid(column.type):
+            column = column.storage
         if column.type != field.type and not pa.types.is_decimal(column.type):  # a decimal keeps its scale
             try:
                 # nanoseconds are cut to microseconds
