@@ -243,6 +243,7 @@ def test_what_a_killed_job_has_left_is_found_and_removed_and_nothing_else(tmp_pa
         ([Types.STRING(), Types.STRING()], ["a", "b"], "by all of its columns"),
         ([Types.DOUBLE(), Types.STRING()], ["a"], "can't be partitioned by fractions"),
         ([Types.FLOAT(), Types.STRING()], ["a"], "can't be partitioned by fractions"),
+        ([Types.BIG_DEC(), Types.STRING()], ["a"], "can't be partitioned by decimals"),
     ],
 )
 def test_partitions_that_lose_rows_are_refused(tmp_path, types, by, said):

@@ -245,7 +245,7 @@ def make_or_check(
         if strange:
             message = f"The rows have no {', '.join(strange)} to partition the table by."
             raise ConfigurationError(message, where=uri, hint=f"there are {', '.join(rows.names)}")
-        check_partition_columns(rows, partition_by or (), uri)
+        check_partitions(rows, partition_by or (), uri)
         by = list(partition_by or ()) or None
         configuration = dict(properties) or None
         try:
@@ -307,6 +307,19 @@ def _check(table: DeltaStaging, partition_by: Sequence[str] | None) -> None:
     check_writable(table)
 
 
+def check_partitions(columns: pa.Schema, names: Sequence[str], where: str) -> None:
+    """Check that values of columns tell partitions apart, and are what deltalake reads again.
+
+    Raises:
+        ConfigurationError: They aren't: of the decimal -0.5 deltalake 1.x writes 0.-5 to the log.
+    """
+    check_partition_columns(columns, names, where)
+    for name in names:
+        if name in columns.names and pa.types.is_decimal(columns.field(name).type):
+            message = f"The column {name} is {columns.field(name).type}: a Delta table can't be partitioned by decimals."
+            raise ConfigurationError(message, where=where, hint="partition by a text or a whole number, made in map()")
+
+
 def is_append_only(table: DeltaStaging) -> bool:
     """Return whether no row of a table may be replaced."""
     return bool(table.table.metadata().configuration.get(_APPEND_ONLY, "").lower() == "true")
@@ -318,7 +331,7 @@ def check_writable(table: DeltaStaging) -> None:
     Raises:
         ConfigurationError: They can't.
     """
-    check_partition_columns(table.schema, table.partition_by, table.name)
+    check_partitions(table.schema, table.partition_by, table.name)
     if set(table.schema.names) <= set(table.partition_by):
         message = "The table is partitioned by all of its columns, which leaves none to write to a file."
         raise ConfigurationError(message, where=table.name, hint="leave one column out of with_partition_by()")
