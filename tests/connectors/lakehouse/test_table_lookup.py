@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pystate.common.errors import ConfigurationError, JobGraphError
+from pystate.common.errors import ConfigurationError, JobGraphError, PystateError
 from pystate.common.time import Duration
 from pystate.common.type_info import Types
 from pystate.datastream.connectors.delta import TableLookup
-from pystate.testing import OneInputOperatorTestHarness
+from pystate.testing import OneInputOperatorTestHarness, SinkTestHarness
 from tests.connectors.lakehouse.test_table_sources import add, made
 
 
@@ -61,3 +61,20 @@ def test_what_can_not_be_looked_up_is_refused(tables):
     with pytest.raises(ConfigurationError, match="has no column strange"):
         with OneInputOperatorTestHarness(lookup(strange, Clock(), ("strange",))) as one:
             one.open()
+
+
+def test_a_key_that_is_null_finds_nothing_and_one_of_other_parts_is_refused(tables):
+    with SinkTestHarness(tables.sink()) as sink:
+        sink.open()
+    tables.write_beside([{"word": None, "n": 1}, {"word": "a", "n": 2}])
+    with OneInputOperatorTestHarness(lookup(tables.source(), Clock())) as one:
+        one.open()
+        one.process_elements([None, "a"])
+        assert one.extract_output() == [(None, []), ("a", [2])]
+
+    for parameters in (lambda word: (word, 1), lambda word: (), lambda word: word, len):
+        wrong = TableLookup(tables.source(), ["word"], parameters, lambda word, rows: (word, rows))
+        with OneInputOperatorTestHarness(wrong) as one:
+            one.open()
+            with pytest.raises(PystateError, match="the key is word: a value for each is needed"):
+                one.process_element("a")

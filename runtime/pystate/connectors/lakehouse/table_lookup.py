@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import Row
 from pystate.common.time import Duration
 from pystate.connectors.arrow_rows import ArrowRows
@@ -15,6 +15,7 @@ from pystate.connectors.lakehouse.table_columns import read_as
 from pystate.connectors.lakehouse.table_source import TableSource
 from pystate.connectors.lakehouse.table_source_settings import StartKind
 from pystate.core.api.functions import MapFunction, RuntimeContext
+from pystate.core.records.codec import shown
 
 _FIVE_MINUTES = Duration.of_minutes(5)
 
@@ -71,10 +72,21 @@ class TableLookup(MapFunction):
         self._look()
 
     def map(self, value: Any) -> Any:
-        """Return the element merged with the rows found."""
+        """Return the element merged with the rows found; a None in the key is equal to nothing.
+
+        Raises:
+            RecordError: The key hasn't a value for each column.
+        """
         if self._clock() >= self._look_at:
             self._look()
-        return self._merge(value, list(self._rows.get(tuple(self._parameters(value)), ())))
+        found = self._parameters(value)
+        key = tuple(found) if isinstance(found, Iterable) and not isinstance(found, (str, bytes)) else None
+        if key is None or len(key) != len(self._keys):
+            message = (
+                f"The parameters are {shown(found)}, and the key is {', '.join(self._keys)}: a value for each is needed."
+            )
+            raise RecordError(message, where=repr(self._source), hint="return a tuple, (value,) for a key of one column")
+        return self._merge(value, [] if None in key else list(self._rows.get(key, ())))
 
     def _look(self) -> None:
         self._look_at = self._clock() + self._interval_s
@@ -88,6 +100,8 @@ class TableLookup(MapFunction):
         for file in table.files(table.newest) if table.newest != NOTHING else ():
             for batch in table.batches(file, arrow.schema.names, 0):
                 for row in arrow.elements(read_as(batch, arrow.schema, str(file["path"]))):
-                    rows.setdefault(tuple(row[place] for place in places), []).append(row)
+                    key = tuple(row[place] for place in places)
+                    if None not in key:
+                        rows.setdefault(key, []).append(row)
         self._rows, self._version = rows, version
         self._reloads.inc()
