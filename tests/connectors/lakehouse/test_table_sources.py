@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import random
 import time
 from collections.abc import Callable
@@ -131,6 +132,12 @@ def test_where_a_followed_table_is_read_from(tables):
 def test_the_same_beginning_is_not_said_twice(tables):
     with pytest.raises(JobGraphError, match="was told already where to begin"):
         tables.source(lambda builder: tables.as_of(tables.as_of(builder, 1), 2))
+
+
+@pytest.mark.parametrize("moment", [dt.datetime(2024, 5, 1, tzinfo=dt.timezone.utc), "2024-05-01", 1_714_521_600_000])
+def test_a_time_to_begin_at_is_an_instant(tables, moment):
+    with pytest.raises(JobGraphError, match="A time to begin at is an Instant, not"):
+        tables.following(lambda builder: tables.beginning_at(builder, moment))
 
 
 def test_a_version_that_arranges_rows_anew_brings_none_of_them_again(tables):

@@ -88,7 +88,7 @@ class DeltaBoundedSourceBuilder(_DeltaSourceBuilder):
 
     def timestamp_as_of(self, timestamp: Instant) -> DeltaBoundedSourceBuilder:
         """Read the version that was the newest at a time."""
-        return self._starting(StartKind.TIMESTAMP, timestamp_ms=timestamp.to_epoch_milli())
+        return self._starting_at(timestamp)
 
 
 class DeltaContinuousSourceBuilder(_DeltaSourceBuilder):
@@ -112,7 +112,7 @@ class DeltaContinuousSourceBuilder(_DeltaSourceBuilder):
 
     def starting_timestamp(self, timestamp: Instant) -> DeltaContinuousSourceBuilder:
         """Read what versions add that were committed at this time or later, not the table as it is."""
-        return self._starting(StartKind.TIMESTAMP, timestamp_ms=timestamp.to_epoch_milli())
+        return self._starting_at(timestamp)
 
     def update_check_interval(self, interval: Duration) -> DeltaContinuousSourceBuilder:
         """Set how often to look for new versions: 5 s."""

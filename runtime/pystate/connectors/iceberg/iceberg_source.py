@@ -98,7 +98,7 @@ class IcebergSourceBuilder(TableSourceBuilder):
 
     def as_of_timestamp(self, timestamp: Instant) -> IcebergSourceBuilder:
         """Read the table as it was at a time; with `streaming()`, what is appended at that time or later."""
-        return self._starting(StartKind.TIMESTAMP, timestamp_ms=timestamp.to_epoch_milli())
+        return self._starting_at(timestamp)
 
     def streaming(
         self, strategy: StreamingStartingStrategy = StreamingStartingStrategy.TABLE_SCAN_THEN_INCREMENTAL

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
-from pystate.common.time import Duration
+from pystate.common.time import Duration, Instant
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.source_table import ChangeKind, SourceTable
@@ -114,6 +114,13 @@ class TableSourceBuilder:
             message = f"The source was told already where to begin: {self._settings.start.value}."
             raise JobGraphError(message, hint="say one version, one time or one strategy")
         return self._set(start=start, **values)
+
+    def _starting_at(self: B, timestamp: Instant) -> B:
+        if not isinstance(timestamp, Instant):
+            message = f"A time to begin at is an Instant, not {timestamp!r}."
+            hint = "Instant.of_epoch_milli(int(moment.timestamp() * 1000)) of a datetime with a time zone"
+            raise JobGraphError(message, hint=hint)
+        return self._starting(StartKind.TIMESTAMP, timestamp_ms=timestamp.to_epoch_milli())
 
     def _every(self: B, interval: Duration) -> B:
         if interval.to_millis() <= 0:
