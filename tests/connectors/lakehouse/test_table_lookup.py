@@ -78,3 +78,14 @@ def test_a_key_that_is_null_finds_nothing_and_one_of_other_parts_is_refused(tabl
             one.open()
             with pytest.raises(PystateError, match="the key is word: a value for each is needed"):
                 one.process_element("a")
+
+
+def test_a_column_that_the_table_loses_is_named(tables):
+    made(tables, "a")
+    clock = Clock()
+    with OneInputOperatorTestHarness(lookup(tables.source(), clock)) as one:
+        one.open()
+        tables.rename_column("n", "number")
+        clock.now = 61
+        with pytest.raises(PystateError, match="has no column n"):
+            one.process_element("a")

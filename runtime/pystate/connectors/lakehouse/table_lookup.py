@@ -11,7 +11,7 @@ from pystate.common.row import Row
 from pystate.common.time import Duration
 from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.source_table import NOTHING
-from pystate.connectors.lakehouse.table_columns import read_as
+from pystate.connectors.lakehouse.table_columns import check_readable, read_as
 from pystate.connectors.lakehouse.table_source import TableSource
 from pystate.connectors.lakehouse.table_source_settings import StartKind
 from pystate.core.api.functions import MapFunction, RuntimeContext
@@ -67,7 +67,6 @@ class TableLookup(MapFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         """Read the table."""
-        self._source.check_start()
         self._reloads = runtime_context.get_metrics_group().counter("lookupReloads")
         self._look()
 
@@ -95,6 +94,7 @@ class TableLookup(MapFunction):
         if version == self._version:
             return
         arrow = ArrowRows(self._source.produced_type, "a table")
+        check_readable(arrow.schema, table.schema, table.name)
         places = [arrow.schema.names.index(key) for key in self._keys]
         rows: dict[tuple[Any, ...], list[Row]] = {}
         for file in table.files(table.newest) if table.newest != NOTHING else ():
