@@ -337,3 +337,65 @@ def test_parquet_is_written_and_read_by_a_schema():
     assert records.position == 3 and made.single_column and made.element_type == Types.PICKLED_BYTE_ARRAY()
     with pytest.raises(JobGraphError, match="not read as BIG_DEC"):
         AvroParquetReaders.for_generic_record(schema({"name": "d", "type": PARTS["price"][0]}))
+
+
+DAY, MOMENT = logical("int", "date"), logical("long", "timestamp-millis")
+INNER = {"type": "record", "name": "In", "fields": [{"name": "b", "type": "bytes", "default": "\u00ff"}]}
+DEFAULTS = {
+    "data": ("bytes", "\u00ff", b"\xff"),
+    "fixed": ({"type": "fixed", "name": "F", "size": 1}, "\u00ff", b"\xff"),
+    "price": (logical("bytes", "decimal", precision=4, scale=2), "\u00ff", Decimal("-0.01")),
+    "day": (DAY, 5, dt.date(1970, 1, 6)),
+    "clock": (logical("int", "time-millis"), 5, dt.time(0, 0, 0, 5000)),
+    "at": (MOMENT, 1000, moment(1970, 1, 1, 0, 0, 1)),
+    "at_micros": (logical("long", "timestamp-micros"), 7, moment(1970, 1, 1, 0, 0, 0, 7)),
+    "maybe": ([MOMENT, "null"], 0, moment(1970, 1, 1)),
+    "later": (["null", MOMENT], 0, moment(1970, 1, 1)),
+    "nothing": (["null", DAY], None, None),
+    "ratio": ("double", 5, 5.0),
+    "state": ({"type": "enum", "name": "E", "symbols": ["A", "B"]}, "B", "B"),
+    "inner": (INNER, {}, Row(b=b"\xff")),
+    "inners": ({"type": "array", "items": "In"}, [{"b": "a"}, {}], [Row(b=b"a"), Row(b=b"\xff")]),
+    "days": ({"type": "map", "values": DAY}, {"a": 0}, {"a": dt.date(1970, 1, 1)}),
+    "numbers": ({"type": "array", "items": "int"}, [1], [1]),
+    "names": ({"type": "map", "values": "string"}, {}, {}),
+}
+NARROW = schema({"name": "v", "type": "int"})
+WIDE = schema({"name": "v", "type": "int"}, *({"name": k, "type": d[0], "default": d[1]} for k, d in DEFAULTS.items()))
+
+
+def test_a_default_of_the_readers_schema_is_what_a_message_would_hold():
+    row = AvroRowDeserializationSchema(None, WIDE, writer_schema_string=NARROW).deserialize(b"\x02")
+
+    assert row == Row(v=1, **{name: value for name, (_, _, value) in DEFAULTS.items()})
+    assert isinstance(row.ratio, float)
+    records = AvroBulkFormat.for_rows(WIDE).in_slots(None, []).open(io.BytesIO(written([{"v": 1}], NARROW)), "f", 0)
+    assert read_all(records) == [row]
+    many = json.dumps({"type": "array", "items": json.loads(WIDE)})
+    generic = AvroDeserializationSchema.for_generic(many, json.dumps({"type": "array", "items": json.loads(NARROW)}))
+    assert generic.deserialize(b"\x02\x02\x00")[0]["day"] == dt.date(1970, 1, 6)
+
+
+@pytest.mark.parametrize("as_rows", [True, False])
+@pytest.mark.parametrize("in_a_file", [True, False])
+def test_each_record_has_a_default_of_its_own(as_rows, in_a_file):
+    if in_a_file:
+        bulk = AvroBulkFormat.for_rows(WIDE) if as_rows else AvroBulkFormat.for_generic_record(WIDE)
+        first, second = read_all(bulk.in_slots(None, []).open(io.BytesIO(written([{"v": 1}] * 2, NARROW)), "f", 0))
+    else:
+        rows = AvroRowDeserializationSchema(None, WIDE, writer_schema_string=NARROW)
+        reads = rows if as_rows else AvroDeserializationSchema.for_generic(WIDE, NARROW)
+        first, second = reads.deserialize(b"\x02"), reads.deserialize(b"\x02")
+
+    first["numbers"].append(2)
+    first["names"]["a"] = "b"
+    first["inners"][0]["b"] = b"changed"
+    assert (second["numbers"], second["names"], second["inners"][0]["b"]) == ([1], {}, b"a")
+
+
+def test_a_default_of_another_type_is_refused():
+    days = {"type": "array", "items": DAY}
+    wrong = schema({"name": "v", "type": "int"}, {"name": "d", "type": days, "default": ["x"]})
+
+    with pytest.raises(JobGraphError, match="The default of the field 'd' of 'R' is none of its type: 'x' is no int"):
+        AvroRowDeserializationSchema(None, wrong, writer_schema_string=NARROW).deserialize(b"\x02")

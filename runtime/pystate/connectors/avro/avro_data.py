@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from pystate.connectors.avro.avro_defaults import own_defaults
 from pystate.connectors.avro.avro_package import fastavro
 from pystate.connectors.avro.avro_schema import AvroSchema
 
@@ -19,7 +20,8 @@ def datum_reader(writer: AvroSchema, reader: AvroSchema | None = None) -> Callab
     """
     read = fastavro().schemaless_reader
     written = writer.parsed
-    wanted = None if reader is None or reader == writer else reader.parsed
+    wanted = None if reader is None or reader == writer else reader.for_reading
+    own = None if wanted is None else own_defaults(wanted)
 
     def read_datum(message: bytes) -> Any:
         source = io.BytesIO(message)
@@ -27,7 +29,7 @@ def datum_reader(writer: AvroSchema, reader: AvroSchema | None = None) -> Callab
         if source.tell() != len(message):
             problem = f"{len(message) - source.tell()} bytes are left after the datum: another schema has written it"
             raise ValueError(problem)
-        return datum
+        return datum if own is None else own(datum)
 
     return read_datum
 

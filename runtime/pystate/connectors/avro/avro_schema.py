@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from pystate.common.errors import JobGraphError
+from pystate.connectors.avro.avro_defaults import with_defaults_read
 from pystate.connectors.avro.avro_package import fastavro
 
 _SHOWN = 200
@@ -70,6 +71,15 @@ class AvroSchema:
         if self._parsed is None:
             self._parsed = self._parse()
         return self._parsed
+
+    @property
+    def for_reading(self) -> Any:
+        """The schema as fastavro takes it for what another schema has written: its defaults are data.
+
+        Raises:
+            JobGraphError: A default isn't one of its field's type.
+        """
+        return with_defaults_read(self.parsed)
 
     def _parse(self) -> Any:
         parse = fastavro().parse_schema

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, BinaryIO
 
-from pystate.common.errors import RecordError
+from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.avro.avro_defaults import own_defaults
 from pystate.connectors.avro.avro_package import fastavro
 from pystate.connectors.avro.avro_schema import AvroSchema
 from pystate.connectors.avro.avro_types import row_type_of
@@ -51,6 +52,7 @@ class _AvroRecords(FileRecords):
         self._file = file
         self._name = name
         self.position = position
+        self._own: Callable[[Any], Any] | None = None
         self._convert = row_type_of(schema).read if as_rows and schema is not None else None
         try:
             if file.read(len(_MAGIC)) != _MAGIC:
@@ -60,7 +62,11 @@ class _AvroRecords(FileRecords):
             self._blocks = fastavro().block_reader(file)
             if schema is not None and schema != AvroSchema(self._blocks.metadata["avro.schema"]):
                 file.seek(0)
-                self._blocks = fastavro().block_reader(file, schema.parsed)  # resolving a schema takes three times as long
+                wanted = schema.for_reading
+                self._own = own_defaults(wanted)
+                self._blocks = fastavro().block_reader(file, wanted)  # resolving a schema takes three times as long
+        except JobGraphError:
+            raise
         except Exception as error:  # fastavro raises many kinds of errors
             raise self._unreadable(error) from error
         self._block: Iterator[Any] = iter(())
@@ -109,7 +115,7 @@ class _AvroRecords(FileRecords):
             raise self._unreadable(error) from error
         if block is None:
             return False
-        self._block = iter(block)
+        self._block = iter(block) if self._own is None else map(self._own, block)
         self._ends = self.position - self._drop + block.num_records
         for _ in islice(self._block, self._drop):
             pass
