@@ -198,3 +198,75 @@ def test_one_logs_in_over_tls_and_a_schema_is_asked_for_once(guarded):
     stranger = ConfluentRegistryAvroDeserializationSchema.for_rows(NEW, url, {"max.retries": 0})
     with pytest.raises(ExternalSystemError, match="(?i)certificate"):
         stranger.deserialize(message)
+
+
+class Proxied(BaseHTTPRequestHandler):
+    """Answers everything with what its server is set to."""
+
+    def do_GET(self):
+        code, data = self.server.answer
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def proxied():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxied)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server, f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+KINDS = {
+    "avro": lambda url: ConfluentRegistryAvroDeserializationSchema.for_rows(NEW, url, {"max.retries": 0}),
+    "json": lambda url: ConfluentRegistryJsonDeserializationSchema(PAIR, url, {"max.retries": 0}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (404, b"<html>404 page not found</html>"),
+        (404, b'{"error_code": 404, "message": "HTTP 404 Not Found"}'),
+        (422, b'{"error_code": 42201, "message": "no"}'),
+        (302, b""),
+        (200, b"<html>log in</html>"),
+        (200, b""),
+        (200, b"{}"),
+        (200, b"[]"),
+    ],
+)
+def test_a_proxys_answer_is_no_matter_of_the_record(proxied, kind, answer):
+    server, url = proxied
+    server.answer = answer
+    reads = KINDS[kind](url)
+
+    for _ in range(2):  # nor is it kept
+        with pytest.raises(ExternalSystemError, match="registry") as failed:
+            reads.deserialize(b"\x00\x00\x00\x00\x07\x0e\x02a")
+        assert not is_of_the_record(failed.value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", [7, 1 << 31])
+def test_an_id_that_the_registry_does_not_know_is_a_bad_record(proxied, kind, number):
+    server, url = proxied
+    server.answer = (404, b'{"error_code": 40403, "message": "Schema not found"}') if number == 7 else (404, b"a wrong path")
+
+    with pytest.raises(RecordError, match=f"{url} doesn't know the schema that a message names: {number}") as refused:
+        KINDS[kind](url).deserialize(struct.pack(">bI", 0, number) + b"\x0e\x02a")
+    assert f"curl {url}/schemas/ids/{number}" in refused.value.hint
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("message", [b"", b"\x00\x00", b'{"id": 7}', b"\x01\x00\x00\x00\x07\x0e"])
+def test_a_message_that_names_no_schema_is_refused_in_a_sentence(kind, message):
+    with pytest.raises(RecordError, match="doesn't begin with the zero and the number of a schema"):
+        KINDS[kind]("http://127.0.0.1:1").deserialize(message)

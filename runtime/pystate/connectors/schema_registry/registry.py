@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,8 +15,15 @@ _OF_JAVA = "schema.registry."
 _WITHOUT_EFFECT = {"basic.auth.credentials.source": "USER_INFO", "auto.register.schemas": None}
 _STORES = ("ssl.truststore.", "ssl.keystore.")
 _NUMBERS = {"cache.capacity", "cache.latest.ttl.sec", "max.retries", "retries.wait.ms", "retries.max.wait.ms", "timeout"}
-_UNKNOWN = (404, 422)
-"""HTTP's codes for an id that the registry doesn't know."""
+_UNKNOWN = 40403
+"""The registry's own code for a schema that it doesn't know; 404 alone may be of a proxy."""
+_BY_NUMBER, _BY_GUID = 0, 1
+"""The first bytes of messages: a number of four bytes comes after it, or a UUID."""
+_NUMBER_BYTES, _GUID_BYTES = 5, 17
+_NUMBERS_END = 1 << 31
+"""A registry counts schemas by Java's int; asked for more, it answers as for a wrong path."""
+_GIVE_SCHEMAS, _GIVE_SUBJECTS = ("get_schema", "get_schema_by_guid", "get_version"), ("get_associations_by_resource_name",)
+"""The methods of the client that deserializers call."""
 _HTTP = ("httpx2", "httpx")
 """The packages that the client asks the registry by."""
 
@@ -62,7 +70,7 @@ class SchemaRegistry:
         if self._client is None:
             module = registry_module()
             try:
-                self._client = module.SchemaRegistryClient(dict(self._settings))
+                self._client = _checking_client(module.SchemaRegistryClient, self.url)(dict(self._settings))
             except (ValueError, TypeError, OSError) as error:  # OSError: of files with certificates
                 message = f"The settings of the schema registry are wrong: {error}."
                 raise JobGraphError(message, where=self.url) from error
@@ -86,10 +94,8 @@ class SchemaRegistry:
             except PystateError:
                 raise
             except module.SchemaRegistryError as error:
-                if error.http_status_code in _UNKNOWN:
-                    said = str(error.error_message).rstrip(".")
-                    text = f"The schema registry doesn't know the schema of a message: {said}."
-                    raise RecordError(text, where=self.url) from error
+                if error.error_code == _UNKNOWN and isinstance(message, bytes):
+                    raise self._unknown(message) from error
                 text = f"The schema registry refuses: {error}."
                 raise ExternalSystemError(text, where=self.url, hint=_hint(error.http_status_code)) from error
             except Exception as error:  # of HTTP, too, whose package the client chooses
@@ -100,9 +106,69 @@ class SchemaRegistry:
 
         return ask
 
+    def reading(self, call: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+        """Return a function like `asking`, for a deserializer; it refuses what no serializer of a registry has written.
+
+        Args:
+            call: The deserializer of one message.
+
+        Raises:
+            ExternalSystemError: The registry doesn't answer, or refuses.
+            RecordError: It doesn't know the schema that a message names.
+            ValueError: A message names none.
+        """
+        ask = self.asking(call)
+
+        def read(message: bytes) -> Any:
+            by = message[0] if message else None
+            if by not in (_BY_NUMBER, _BY_GUID) or len(message) < (_GUID_BYTES if by else _NUMBER_BYTES):
+                problem = "it doesn't begin with the zero and the number of a schema that a registry's serializers write"
+                raise ValueError(problem)
+            if by == _BY_NUMBER and _number(message) >= _NUMBERS_END:
+                raise self._unknown(message)
+            return ask(message)
+
+        return read
+
+    def _unknown(self, message: bytes) -> RecordError:
+        by_number = message[0] == _BY_NUMBER
+        path = f"ids/{_number(message)}" if by_number else f"guids/{uuid.UUID(bytes=message[1:_GUID_BYTES])}"
+        text = f"The schema registry {self.url} doesn't know the schema that a message names: {path.partition('/')[2]}."
+        hint = f"curl {self.url.split(',')[0]}/schemas/{path}; look whether the messages are of another registry"
+        return RecordError(text, hint=hint)
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state."""
         return {**self.__dict__, "_client": None}
+
+
+def _number(message: bytes) -> int:
+    return int.from_bytes(message[1:_NUMBER_BYTES], "big")
+
+
+def _checking_client(base: Any, url: str) -> Any:
+    """Return a class of clients that tell an answer that is no schema from a wrong message: a proxy's page, for one."""
+
+    def checked(name: str) -> Callable[..., Any]:
+        def ask(client: Any, *args: Any, **more: Any) -> Any:
+            try:
+                found = getattr(base, name)(client, *args, **more)
+                text = getattr(found, "schema", found).schema_str if name in _GIVE_SCHEMAS else "none is asked for"
+            except (ValueError, TypeError, KeyError, AttributeError) as error:  # of what isn't JSON, or no object
+                raise _no_schema(url, error) from error
+            if isinstance(text, str) and text:
+                return found
+            client.clear_caches()
+            raise _no_schema(url, "it has no schema")
+
+        return ask
+
+    return type("CheckingClient", (base,), {name: checked(name) for name in (*_GIVE_SCHEMAS, *_GIVE_SUBJECTS)})
+
+
+def _no_schema(url: str, why: object) -> ExternalSystemError:
+    text = f"The schema registry answers with what a registry doesn't say: {why}."
+    return ExternalSystemError(text, where=url, hint=f"curl {url.split(',')[0]}/subjects; is that a proxy's answer?")
 
 
 def _settings(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class ConfluentRegistryAvroDeserializationSchema(ReadingSchema):
 
         def reader_of(frame: bytes) -> Callable[[bytes], Any]:
             """Return what reads the messages of a schema: by itself, as that is faster, where the client does no more."""
-            if len(frame) < _FRAME_BYTES or frame[0]:
+            if frame[0]:
                 return by_client
             written = client.get_schema(int.from_bytes(frame[1:], "big"))
             if written.schema_type != "AVRO" or written.references or getattr(written, "rule_set", None):
@@ -101,7 +101,7 @@ class ConfluentRegistryAvroDeserializationSchema(ReadingSchema):
                     readers[frame] = known
             return known(message)
 
-        asking = self._registry.asking(read)
+        asking = self._registry.reading(read)
         to_row = row_type_of(schema).read if self._as_rows else None
         return asking if to_row is None else lambda message: to_row(asking(message))
 
@@ -212,7 +212,7 @@ class ConfluentRegistryJsonDeserializationSchema(ReadingSchema):
             check(message, _context(Subject()))
             return to_row(message[_FRAME_BYTES:])
 
-        return self._registry.asking(read)
+        return self._registry.reading(read)
 
 
 class ConfluentRegistryJsonSerializationSchema(WritingSchema):
@@ -273,7 +273,7 @@ class ConfluentRegistryProtobufDeserializationSchema(ReadingSchema):
             self._class.of_messages, {"use.deprecated.format": False}, self._registry.client()
         )
         context, to_row = _context(Subject()), protobuf_rows(self._class.of_messages.DESCRIPTOR).to_row
-        return self._registry.asking(lambda message: to_row(read(message, context)))
+        return self._registry.reading(lambda message: to_row(read(message, context)))
 
 
 class ConfluentRegistryProtobufSerializationSchema(WritingSchema):
