@@ -34,7 +34,7 @@ CHANGES = {
     "read": (DebeziumJsonDeserializationSchema, debezium("r", None, NEW), [(INSERT, NEW)]),
     "updated": (DebeziumJsonDeserializationSchema, debezium("u", OLD, NEW), [(BEFORE, OLD), (AFTER, NEW)]),
     "deleted": (DebeziumJsonDeserializationSchema, debezium("d", OLD, None), [(DELETE, OLD)]),
-    "truncated": (DebeziumJsonDeserializationSchema, {"op": "t"}, []),
+    "a message of the log": (DebeziumJsonDeserializationSchema, {"op": "m"}, []),
     "with a schema": (
         DebeziumJsonDeserializationSchema,
         {"schema": {}, "payload": debezium("d", OLD, None)},
@@ -74,7 +74,21 @@ def test_a_change_is_rows_of_kinds(case):
 
 
 BAD = {
-    "no json": (DebeziumJsonDeserializationSchema, b"x", "no change of Debezium"),
+    "no json": (DebeziumJsonDeserializationSchema, b"x", "no change of Debezium.*it isn't JSON: Expecting value"),
+    "nothing": (DebeziumJsonDeserializationSchema, b"", "it is empty"),
+    "truncated": (DebeziumJsonDeserializationSchema, b'{"op": "t"}', "table was truncated"),
+    "no payload": (
+        DebeziumJsonDeserializationSchema,
+        b'{"schema": {}, "payload": null}',
+        "'payload' is no object",
+    ),
+    "no old row": (MaxwellJsonDeserializationSchema, b'{"type": "update", "data": {}, "old": null}', "'old' is no object"),
+    "no rows": (CanalJsonDeserializationSchema, b'{"type": "INSERT", "data": null}', "'data' is no list of objects"),
+    "fewer old rows": (
+        CanalJsonDeserializationSchema,
+        b'{"type": "UPDATE", "data": [{}, {}], "old": [{}]}',
+        "it has 2 rows in 'data', and 1 in 'old'",
+    ),
     "a list": (MaxwellJsonDeserializationSchema, b"[]", "no object"),
     "no operation": (DebeziumJsonDeserializationSchema, b"{}", "lacks 'op'"),
     "another operation": (DebeziumJsonDeserializationSchema, b'{"op": "x"}', "operation is 'x'"),

@@ -6,6 +6,7 @@ columns have no place for kinds, so that a stream of declared rows refuses them.
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -52,7 +53,7 @@ class _ChangeSchema(DeserializationSchema):
         if self._convert is None:
             self._convert = self._reader()
         try:
-            change = parse(message)
+            change = _parsed(message)
             if type(change) is not dict:
                 problem = "it is no object"
                 raise ValueError(problem)  # noqa: TRY301
@@ -102,7 +103,7 @@ class DebeziumJsonDeserializationSchema(_ChangeSchema):
 
     def _rows(self, change: dict[str, Any]) -> Iterator[Row]:
         if "payload" in change and "schema" in change:
-            change = change["payload"]
+            change = _object(change, "payload")
         operation = change["op"]
         if operation in ("c", "r"):
             yield self._row(RowKind.INSERT, change["after"])
@@ -110,7 +111,10 @@ class DebeziumJsonDeserializationSchema(_ChangeSchema):
             yield from self._update(change["before"], change["after"])
         elif operation == "d":
             yield self._row(RowKind.DELETE, change["before"])
-        elif operation not in ("m", "t"):  # a message of the log, a truncated table: no rows
+        elif operation == "t":
+            problem = "its table was truncated, which names no rows: the connector skips that with skipped.operations=t"
+            raise ValueError(problem)
+        elif operation != "m":  # a message of the log: no rows
             problem = f"its operation is {operation!r}"
             raise ValueError(problem)
 
@@ -125,7 +129,7 @@ class MaxwellJsonDeserializationSchema(_ChangeSchema):
         if kind in ("insert", "bootstrap-insert"):
             yield self._row(RowKind.INSERT, change["data"])
         elif kind == "update":
-            yield from self._update({**change["data"], **change["old"]}, change["data"])
+            yield from self._update({**_object(change, "data"), **_object(change, "old")}, change["data"])
         elif kind == "delete":
             yield self._row(RowKind.DELETE, change["data"])
         elif "data" in change and not kind.startswith("bootstrap-"):
@@ -161,14 +165,42 @@ class CanalJsonDeserializationSchema(_ChangeSchema):
         if self._database not in (None, change.get("database")) or self._table not in (None, change.get("table")):
             return
         if kind == "INSERT":
-            for values in change["data"]:
+            for values in _objects(change, "data"):
                 yield self._row(RowKind.INSERT, values)
         elif kind == "UPDATE":
-            for values, old in zip(change["data"], change["old"], strict=True):
+            after, before = _objects(change, "data"), _objects(change, "old")
+            if len(after) != len(before):
+                problem = f"it has {len(after)} rows in 'data', and {len(before)} in 'old'"
+                raise ValueError(problem)
+            for values, old in zip(after, before, strict=True):
                 yield from self._update({**values, **old}, values)
         elif kind == "DELETE":
-            for values in change["data"]:
+            for values in _objects(change, "data"):
                 yield self._row(RowKind.DELETE, values)
         elif not change.get("isDdl") and kind not in ("CREATE", "ALTER", "ERASE", "TRUNCATE", "QUERY", "CINDEX", "DINDEX"):
             problem = f"its type is {kind!r}"
             raise ValueError(problem)
+
+
+def _parsed(message: bytes) -> Any:
+    try:
+        return parse(message)
+    except ValueError as error:
+        problem = f"it isn't JSON: {error}" if message.strip() else "it is empty"
+        raise ValueError(problem) from error
+
+
+def _object(change: dict[str, Any], name: str) -> dict[str, Any]:
+    found = change[name]
+    if isinstance(found, dict):
+        return found
+    problem = f"its {name!r} is no object, it is {json.dumps(found)[:SHOWN]}"
+    raise ValueError(problem)
+
+
+def _objects(change: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    found = change[name]
+    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
+        return found
+    problem = f"its {name!r} is no list of objects, it is {json.dumps(found)[:SHOWN]}"
+    raise ValueError(problem)
