@@ -155,3 +155,36 @@ def test_what_has_no_rows_is_refused_where_the_program_says_it(given, why):
     with pytest.raises(JobGraphError, match=why) as refused:
         ProtobufRowDeserializationSchema(given)
     assert refused.value.hint
+
+
+def bill_class():
+    """Generate what protoc would of a file of proto2 with a required field in a list, and a oneof."""
+    file = descriptor_pb2.FileDescriptorProto(name="bill.proto", package="shop", syntax="proto2")
+    file.message_type.add(name="Line").field.add(name="sku", number=1, type=9, label=2)
+    bill = file.message_type.add(name="Bill")
+    bill.oneof_decl.add(name="paid")
+    for number, name in enumerate(("cash", "card"), 1):
+        bill.field.add(name=name, number=number, type=5, label=1, oneof_index=0)
+    bill.field.add(name="lines", number=3, type=11, label=3, type_name=".shop.Line")
+    pool = descriptor_pool.Default()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Bill"))
+
+
+BILL = bill_class()
+
+
+def test_a_message_without_a_required_field_is_refused():
+    reads = ProtobufRowDeserializationSchema(BILL)
+
+    assert reads.deserialize(b"\x08\x01\x1a\x03\x0a\x01a") == Row(cash=1, card=None, lines=[Row(sku="a")])
+    with pytest.raises(RecordError, match=r"lacks what its class requires: lines\[0\]\.sku"):
+        reads.deserialize(b"\x1a\x00")
+
+
+def test_a_row_sets_one_member_of_a_oneof():
+    writes = ProtobufRowSerializationSchema(BILL)
+
+    assert writes.serialize(Row(cash=None, card=0, lines=[])) == b"\x10\x00"
+    with pytest.raises(RecordError, match="'cash' and 'card' are set, and the oneof 'paid' holds one of them"):
+        writes.serialize(Row(cash=1, card=0, lines=[]))

@@ -79,7 +79,25 @@ def protobuf_rows(descriptor: Any) -> ProtobufRows:
     Raises:
         JobGraphError: A message contains itself: its rows have no type.
     """
-    return _rows(descriptor, ())
+    rows = _rows(descriptor, ())
+    if not _has_required(descriptor):
+        return rows
+
+    def to_row(message: Any) -> Any:
+        if not message.IsInitialized():
+            problem = f"it lacks what its class requires: {', '.join(message.FindInitializationErrors())}"
+            raise ValueError(problem)
+        return rows.to_row(message)
+
+    return rows._replace(to_row=to_row)
+
+
+def _has_required(descriptor: Any) -> bool:
+    """Return whether messages, which don't contain themselves, have fields that proto2 requires."""
+    return any(
+        _is_required(field) or (field.message_type is not None and _has_required(field.message_type))
+        for field in descriptor.fields
+    )
 
 
 def _rows(descriptor: Any, inside: tuple[str, ...]) -> ProtobufRows:
@@ -96,8 +114,16 @@ def _rows(descriptor: Any, inside: tuple[str, ...]) -> ProtobufRows:
     def to_row(message: Any) -> Row:
         return Row.of_fields(names, [get(message) for get in gets])
 
+    choices = [(one.name, [field.index for field in one.fields]) for one in descriptor.oneofs if len(one.fields) > 1]
+
     def fill(message: Any, row: Any) -> None:
-        for (name, put), value in zip(sets, as_row(row, type_info).values_as(names), strict=True):
+        values = as_row(row, type_info).values_as(names)
+        for choice, members in choices:
+            given = [names[index] for index in members if values[index] is not None]
+            if len(given) > 1:
+                problem = f"{' and '.join(map(repr, given))} are set, and the oneof {choice!r} holds one of them"
+                raise ValueError(problem)
+        for (name, put), value in zip(sets, values, strict=True):
             if value is not None:
                 try:
                     put(message, value)
@@ -139,6 +165,11 @@ def _field(field: Any, inside: tuple[str, ...]) -> tuple[TypeInformation, Conver
 def _is_repeated(field: Any) -> bool:
     found = getattr(field, "is_repeated", None)
     return bool(field.label == field.LABEL_REPEATED) if found is None else bool(found)
+
+
+def _is_required(field: Any) -> bool:
+    found = getattr(field, "is_required", None)
+    return bool(field.label == field.LABEL_REQUIRED) if found is None else bool(found)
 
 
 def _list(name: str, part: _Part) -> tuple[TypeInformation, Convert, Callable[[Any, Any], None]]:
