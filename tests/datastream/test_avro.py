@@ -399,3 +399,20 @@ def test_a_default_of_another_type_is_refused():
 
     with pytest.raises(JobGraphError, match="The default of the field 'd' of 'R' is none of its type: 'x' is no int"):
         AvroRowDeserializationSchema(None, wrong, writer_schema_string=NARROW).deserialize(b"\x02")
+
+
+@pytest.mark.parametrize("number", [1 << 31, -(1 << 31) - 1])
+@pytest.mark.parametrize("kind", ["int", ["null", "int"], {"type": "array", "items": ["null", "int"]}])
+def test_a_number_that_is_no_int_is_a_bad_record(kind, number):
+    """Its bytes are those of a long, which fastavro takes."""
+    as_long = json.loads(json.dumps(kind).replace('"int"', '"long"'))
+    writes = AvroRowSerializationSchema(None, schema({"name": "v", "type": as_long}))
+    reads = AvroRowDeserializationSchema(None, schema({"name": "v", "type": kind}))
+
+    def row(value):
+        return Row(v=[1, None, value] if isinstance(kind, dict) else value)
+
+    end = (1 << 31) - 1 if number > 0 else -(1 << 31)
+    assert reads.deserialize(writes.serialize(row(end))) == row(end)
+    with pytest.raises(RecordError, match=f"{number} is no INT"):
+        reads.deserialize(writes.serialize(row(number)))

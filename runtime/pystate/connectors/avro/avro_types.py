@@ -24,6 +24,7 @@ Convert = Callable[[Any], Any]
 
 _UTC = dt.timezone.utc
 _NANOS = 1_000_000_000
+_INT_END = 1 << 31
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
 
@@ -154,7 +155,9 @@ def _getter(names: tuple[str, ...]) -> Convert:
 def _array(part: AvroType) -> AvroType:
     read, write, type_info = part.read, part.write, Types.OBJECT_ARRAY(part.type_info)
     read_all: Convert | None = None
-    if read is not None:
+    if read is _int:
+        read_all = _ints
+    elif read is not None:
 
         def read_all(items: Any) -> list[Any]:
             return [None if item is None else read(item) for item in items]
@@ -219,6 +222,23 @@ def _out_of_range(value: Any) -> dt.datetime:
     raise ValueError(message)
 
 
+def _int(value: Any) -> Any:
+    """Check a whole number that the bytes may have more of than an INT: fastavro takes each as a long."""
+    if -_INT_END <= value < _INT_END:
+        return value
+    message = f"{value} is no INT: an int of Avro has 32 bits"
+    raise ValueError(message)
+
+
+def _ints(values: list[Any]) -> list[Any]:
+    """Check all of a list, which may be a long one."""
+    numbers = values if None not in values else [value for value in values if value is not None]
+    if numbers:
+        _int(min(numbers))
+        _int(max(numbers))
+    return values
+
+
 def _nanos(value: Any) -> Instant:
     return Instant(value // _NANOS, value % _NANOS)
 
@@ -235,7 +255,7 @@ _UNTYPED = AvroType(Types.PICKLED_BYTE_ARRAY(), None, lambda value: value)
 _PRIMITIVES: dict[str, AvroType] = {
     "null": _UNTYPED,
     "boolean": _scalar(Types.BOOLEAN(), bool),
-    "int": _ruled(Types.INT()),
+    "int": _ruled(Types.INT(), _int),
     "long": _ruled(Types.LONG()),
     "float": _ruled(Types.FLOAT()),
     "double": _scalar(Types.DOUBLE(), float),
