@@ -270,3 +270,48 @@ def test_an_id_that_the_registry_does_not_know_is_a_bad_record(proxied, kind, nu
 def test_a_message_that_names_no_schema_is_refused_in_a_sentence(kind, message):
     with pytest.raises(RecordError, match="doesn't begin with the zero and the number of a schema"):
         KINDS[kind]("http://127.0.0.1:1").deserialize(message)
+
+
+class Referring(BaseHTTPRequestHandler):
+    """A registry whose schema 7 names two others, one of which names the other."""
+
+    SCHEMAS = {  # noqa: RUF012 - none changes it
+        "/schemas/ids/7": (
+            {"type": "record", "name": "n.W", "fields": [{"name": "a", "type": "n.A"}, {"name": "b", "type": "n.B"}]},
+            ["n.B", "n.A"],
+        ),
+        "/subjects/n.B/versions/1": ({"type": "record", "name": "n.B", "fields": [{"name": "a", "type": "n.A"}]}, ["n.A"]),
+        "/subjects/n.A/versions/1": ({"type": "record", "name": "n.A", "fields": [{"name": "i", "type": "int"}]}, []),
+    }
+
+    def do_GET(self):
+        found, names = self.SCHEMAS[self.path.partition("?")[0]]
+        references = [{"name": name, "subject": name, "version": 1} for name in names]
+        whole = {"schema": json.dumps(found), "references": references, "subject": "s", "version": 1, "id": 1}
+        data = json.dumps(whole).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_defaults_are_data_where_schemas_refer_to_others_too():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Referring)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    a = {"type": "record", "name": "A", "fields": [{"name": "i", "type": "long"}]}
+    b = {"type": "record", "name": "B", "fields": [{"name": "a", "type": "A"}]}
+    more = {"name": "more", "type": {"type": "array", "items": "bytes"}, "default": ["\u00ff"]}
+    wanted = schema({"name": "a", "type": a}, {"name": "b", "type": b}, more, name="n.W")
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        reads = ConfluentRegistryAvroDeserializationSchema.for_rows(wanted, url, {"max.retries": 0})
+
+        first, second = (reads.deserialize(b"\x00\x00\x00\x00\x07\x02\x04") for _ in range(2))
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert first == second == Row(a=Row(i=1), b=Row(a=Row(i=2)), more=[b"\xff"])
+    assert first.more is not second.more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from pystate.common.errors import JobGraphError
@@ -19,13 +20,14 @@ class AvroSchema:
 
     Args:
         text: The schema as JSON.
+        references: The schemas whose names it has; each after those that it refers to itself.
 
     Raises:
         JobGraphError: It isn't a schema, or fastavro isn't installed.
     """
 
-    def __init__(self, text: str) -> None:
-        self._text = text
+    def __init__(self, text: str, references: Iterable[str] = ()) -> None:
+        self._text, self._references = text, tuple(references)
         self._parsed: Any = self._parse()
 
     @staticmethod
@@ -89,14 +91,17 @@ class AvroSchema:
             message = f"A schema of Avro is no JSON: {error}: {self._text[:_SHOWN]!r}."
             raise JobGraphError(message, hint=_HINT) from error
         try:
-            return parse(plain)
+            named: dict[str, Any] = {}
+            for reference in self._references:
+                parse(json.loads(reference), named)
+            return parse(plain, named)
         except Exception as error:  # fastavro raises many kinds of errors
             message = f"A schema of Avro is wrong: {error or type(error).__name__}: {self._text[:_SHOWN]!r}."
             raise JobGraphError(message, hint=_HINT) from error
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state."""
-        return {"_text": self._text, "_parsed": None}
+        return {**self.__dict__, "_parsed": None}
 
     def __eq__(self, other: object) -> bool:
         """Compare what the schemas say."""

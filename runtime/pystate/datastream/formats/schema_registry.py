@@ -87,9 +87,9 @@ class ConfluentRegistryAvroDeserializationSchema(ReadingSchema):
             if frame[0]:
                 return by_client
             written = client.get_schema(int.from_bytes(frame[1:], "big"))
-            if written.schema_type != "AVRO" or written.references or getattr(written, "rule_set", None):
+            if written.schema_type != "AVRO" or getattr(written, "rule_set", None):
                 return by_client
-            read_datum = datum_reader(AvroSchema.of(written.schema_str), schema)
+            read_datum = datum_reader(AvroSchema(written.schema_str, _referred_to(client, written).values()), schema)
             return lambda message: read_datum(message[_FRAME_BYTES:])
 
         def read(message: bytes) -> Any:
@@ -104,6 +104,16 @@ class ConfluentRegistryAvroDeserializationSchema(ReadingSchema):
         asking = self._registry.reading(read)
         to_row = row_type_of(schema).read if self._as_rows else None
         return asking if to_row is None else lambda message: to_row(asking(message))
+
+
+def _referred_to(client: Any, schema: Any) -> dict[str, str]:
+    """Return the schemas that a schema refers to, by name; each after those that it refers to itself."""
+    found: dict[str, str] = {}
+    for reference in schema.references or ():
+        named = client.get_version(reference.subject, reference.version, deleted=True).schema
+        found |= {name: text for name, text in _referred_to(client, named).items() if name not in found}
+        found.setdefault(reference.name, named.schema_str)
+    return found
 
 
 class ConfluentRegistryAvroSerializationSchema(WritingSchema):
