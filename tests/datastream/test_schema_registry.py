@@ -200,11 +200,11 @@ def test_one_logs_in_over_tls_and_a_schema_is_asked_for_once(guarded):
         stranger.deserialize(message)
 
 
-class Proxied(BaseHTTPRequestHandler):
+class Answering(BaseHTTPRequestHandler):
     """Answers everything with what its server is set to."""
 
     def do_GET(self):
-        code, data = self.server.answer
+        code, data = self.server.answer(self.path) if callable(self.server.answer) else self.server.answer
         self.send_response(code)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -216,7 +216,7 @@ class Proxied(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def proxied():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Proxied)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server, f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -272,46 +272,34 @@ def test_a_message_that_names_no_schema_is_refused_in_a_sentence(kind, message):
         KINDS[kind]("http://127.0.0.1:1").deserialize(message)
 
 
-class Referring(BaseHTTPRequestHandler):
-    """A registry whose schema 7 names two others, one of which names the other."""
-
-    SCHEMAS = {  # noqa: RUF012 - none changes it
-        "/schemas/ids/7": (
-            {"type": "record", "name": "n.W", "fields": [{"name": "a", "type": "n.A"}, {"name": "b", "type": "n.B"}]},
-            ["n.B", "n.A"],
-        ),
-        "/subjects/n.B/versions/1": ({"type": "record", "name": "n.B", "fields": [{"name": "a", "type": "n.A"}]}, ["n.A"]),
-        "/subjects/n.A/versions/1": ({"type": "record", "name": "n.A", "fields": [{"name": "i", "type": "int"}]}, []),
-    }
-
-    def do_GET(self):
-        found, names = self.SCHEMAS[self.path.partition("?")[0]]
-        references = [{"name": name, "subject": name, "version": 1} for name in names]
-        whole = {"schema": json.dumps(found), "references": references, "subject": "s", "version": 1, "id": 1}
-        data = json.dumps(whole).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_):
-        pass
+REFERRING = {
+    "/schemas/ids/7": (
+        {"type": "record", "name": "n.W", "fields": [{"name": "a", "type": "n.A"}, {"name": "b", "type": "n.B"}]},
+        ["n.B", "n.A"],
+    ),
+    "/subjects/n.B/versions/1": ({"type": "record", "name": "n.B", "fields": [{"name": "a", "type": "n.A"}]}, ["n.A"]),
+    "/subjects/n.A/versions/1": ({"type": "record", "name": "n.A", "fields": [{"name": "i", "type": "int"}]}, []),
+}
+"""A registry whose schema 7 names two others, one of which names the other."""
 
 
-def test_defaults_are_data_where_schemas_refer_to_others_too():
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Referring)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+def referring(path):
+    found, names = REFERRING[path.partition("?")[0]]
+    references = [{"name": name, "subject": name, "version": 1} for name in names]
+    whole = {"schema": json.dumps(found), "references": references, "subject": "s", "version": 1, "id": 1}
+    return 200, json.dumps(whole).encode()
+
+
+def test_defaults_are_data_where_schemas_refer_to_others_too(proxied):
+    server, url = proxied
+    server.answer = referring
     a = {"type": "record", "name": "A", "fields": [{"name": "i", "type": "long"}]}
     b = {"type": "record", "name": "B", "fields": [{"name": "a", "type": "A"}]}
     more = {"name": "more", "type": {"type": "array", "items": "bytes"}, "default": ["\u00ff"]}
     wanted = schema({"name": "a", "type": a}, {"name": "b", "type": b}, more, name="n.W")
-    try:
-        url = f"http://127.0.0.1:{server.server_port}"
-        reads = ConfluentRegistryAvroDeserializationSchema.for_rows(wanted, url, {"max.retries": 0})
+    reads = ConfluentRegistryAvroDeserializationSchema.for_rows(wanted, url, {"max.retries": 0})
 
-        first, second = (reads.deserialize(b"\x00\x00\x00\x00\x07\x02\x04") for _ in range(2))
-    finally:
-        server.shutdown()
-        server.server_close()
+    first, second = (reads.deserialize(b"\x00\x00\x00\x00\x07\x02\x04") for _ in range(2))
+
     assert first == second == Row(a=Row(i=1), b=Row(a=Row(i=2)), more=[b"\xff"])
     assert first.more is not second.more
