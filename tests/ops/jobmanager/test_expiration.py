@@ -104,16 +104,17 @@ def test_a_job_that_ended_by_a_clock_of_the_future_expires_too(ended):
     assert [job.job_id for job in dispatcher.jobs()] == [running], jobs
 
 
-def test_a_job_without_an_end_never_expires(ended):
+def test_a_job_whose_status_is_lost_expires_by_its_record_and_one_that_runs_does_not(ended):
     manager, jobs, running, _ = ended
-    directory = manager.home.job(jobs[0])
-    directory.status.unlink()
-    assert JobRecord.read(directory).verdict is None
+    directories = [manager.home.job(job) for job in (jobs[0], running)]
+    for directory in directories:
+        directory.status.unlink()
+    assert [JobRecord.read(directory).verdict is None for directory in directories] == [False, True]
 
     dispatcher = second_dispatcher(manager, expiration_ms=0, max_capacity=0)
 
-    assert {job.job_id for job in dispatcher.jobs()} == {jobs[0], running}
-    assert directory.path.is_dir()
+    assert {job.job_id for job in dispatcher.jobs()} == {running}
+    assert [directory.path.is_dir() for directory in directories] == [False, True]
 
 
 def test_a_job_whose_folder_can_not_be_deleted_stays_listed_until_it_can(ended, monkeypatch):

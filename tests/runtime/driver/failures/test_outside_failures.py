@@ -47,6 +47,8 @@ _OF_THE_PROGRAM = {
     "common/files/tokens.py": "of the job manager and the command line",
     "runtime/driver/job_manager_client.py": "a host's name, asked before there is a job; later it is tried again",
     "runtime/driver/registered_program.py": "a host's name, asked before there is a job",
+    "connectors/avro/avro_schema.py": "a file with a schema that the program names; what a schema of Avro is",
+    "connectors/schema_registry/registry.py": "files with certificates that the program names; nobody is asked",
     "connectors/file_system/date_pattern.py": "the name of a time zone",
     "connectors/kafka/kafka_client.py": "the names of properties; nobody is asked",
     "core/snapshot/storage/readability.py": "a file that may not be read; a storage that doesn't answer is told as that",
