@@ -30,7 +30,7 @@ from pathlib import Path
 sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchmarks use is
 
 from keyed_count import machine
-from row_hops import Sampler, Slots, stacks
+from row_hops import Sampler, Slots, stacks, write_rows
 
 from pystate.common import Row, Types
 from pystate.common.configuration import Configuration
@@ -160,13 +160,6 @@ def bare_loop(folder):
     return time.process_time() - began
 
 
-def write_lines(folder, rows, keys, files):
-    folder.mkdir()
-    for number in range(files):
-        lines = (f"key-{(i * 7919) % keys},{i % 1000 / 8}" for i in range(number, rows, files))
-        (folder / f"{number:03}.txt").write_text("\n".join(lines) + "\n")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -185,8 +178,8 @@ def main():
     executor = LocalExecutor(configuration, PystateHome(root / "home"))
     register_executor(executor)
     spark = executor.spark_session(configuration)
-    write_lines(root / "small", 4000, 100, 4)
-    write_lines(root / "all", asked.rows, asked.keys, 16)
+    write_rows(root / "small", 4000, 100, 4, "txt")
+    write_rows(root / "all", asked.rows, asked.keys, 16, "txt")
     sides = [(engine, steps) for engine in asked.engine for steps in asked.steps]
     for engine in asked.engine:
         run(root / "small", engine, "count", asked.parallelism, asked.backend)

@@ -75,11 +75,11 @@ class Totals(KeyedProcessFunction):
         yield Row(word=value.word, count=count, sum=total)
 
 
-def write_rows(folder, rows, keys, files):
+def write_rows(folder, rows, keys, files, suffix="csv"):
     folder.mkdir()
     for number in range(files):
         lines = (f"key-{(i * 7919) % keys},{i % 1000 / 8}" for i in range(number, rows, files))
-        (folder / f"{number:03}.csv").write_text("\n".join(lines) + "\n")
+        (folder / f"{number:03}.{suffix}").write_text("\n".join(lines) + "\n")
 
 
 def processor_times():

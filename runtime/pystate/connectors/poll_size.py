@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import length_hint
+from typing import Any
 
 POLL_S = 0.005
 """How long what a reader brings at once is to take."""
@@ -21,6 +23,7 @@ class PollSize:
 
     Attributes:
         count: The number for the next poll.
+        failed_at: Which of the elements of `emit` could not be emitted, from 1 on; 0 for none.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -28,6 +31,24 @@ class PollSize:
         self._most = most
         self._clock = clock
         self._began = 0.0
+        self.failed_at = 0
+
+    def emit(self, elements: Sequence[Any], collect: Callable[[Any], None]) -> None:
+        """Emit the elements of a poll, and measure it.
+
+        Args:
+            elements: The elements.
+            collect: Takes one; what it raises comes through, with `failed_at` set.
+        """
+        self.begin()
+        left = iter(elements)
+        try:
+            for element in left:
+                collect(element)
+        except Exception:
+            self.failed_at = len(elements) - length_hint(left)
+            raise
+        self.end(len(elements))
 
     def begin(self) -> None:
         """Begin a poll."""

@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import length_hint
 from typing import Any, BinaryIO
 
 from pystate.common.errors import PystateError, RecordError
@@ -103,16 +102,11 @@ class FileSourceReader(SourceReader[Any, FileSourceSplit]):
             self._splits.popleft()
             self._of_epoch.file_ended()
             return InputStatus.MORE_AVAILABLE
-        self._size.begin()
-        left = iter(elements)
         try:
-            for element in left:
-                output.collect(element)
+            self._size.emit(elements, output.collect)
         except Exception:
-            number = len(elements) - length_hint(left)
-            self._failed_at = f"element {number} after byte {split.position} of {split.file.uri}"
+            self._failed_at = f"element {self._size.failed_at} after byte {split.position} of {split.file.uri}"
             raise
-        self._size.end(len(elements))
         split.position = self._records.position
         return InputStatus.MORE_AVAILABLE
 

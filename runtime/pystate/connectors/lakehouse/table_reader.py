@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from operator import length_hint
 from typing import Any
 
 import pyarrow as pa
@@ -76,16 +75,12 @@ class TableReader(SourceReader[Any, TableSplit]):
             self._splits.popleft()
             self._end_file()
             return InputStatus.MORE_AVAILABLE
-        self._size.begin()
-        left = iter(elements)
         try:
-            for element in left:
-                output.collect(element)
+            self._size.emit(elements, output.collect)
         except Exception:
-            number = split.read + len(elements) - length_hint(left)
+            number = split.read + self._size.failed_at
             self._failed_at = f"row {number} of {split.file['path']}, version {split.version} of the table"
             raise
-        self._size.end(len(elements))
         split.read += len(elements)
         return InputStatus.MORE_AVAILABLE
 
