@@ -19,7 +19,7 @@ from pystate.datastream.formats.avro import AvroBulkFormat, AvroRowDeserializati
 from pystate.datastream.formats.change_data import DebeziumJsonDeserializationSchema
 from pystate.datastream.functions import KeyedProcessFunction
 from pystate.datastream.state import ValueStateDescriptor
-from tests.datastream.test_avro import PAIR, schema, written
+from tests.datastream.formats.test_avro import PAIR, schema, written
 from tests.servers.kafka_broker import spark_jars
 
 ENGINES = pytest.mark.parametrize("engine", ["micro-batch", "real-time"])

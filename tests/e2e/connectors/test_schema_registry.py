@@ -22,7 +22,7 @@ from pystate.datastream.formats.schema_registry import (
     ConfluentRegistryAvroSerializationSchema,
     Subject,
 )
-from tests.datastream.test_schema_registry import NEW, OLD
+from tests.datastream.formats.test_schema_registry import NEW, OLD
 from tests.servers.kafka_broker import spark_jars
 from tests.servers.schema_registry import registry  # noqa: F401 - a fixture
 

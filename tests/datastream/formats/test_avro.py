@@ -30,7 +30,7 @@ from pystate.datastream.formats.avro import (
 )
 from pystate.datastream.formats.parquet import AvroParquetReaders, AvroParquetWriters
 
-JAVA = Path(__file__).parents[1] / "fixtures" / "avro"
+JAVA = Path(__file__).parents[2] / "fixtures" / "avro"
 """Written by `avro-tools-1.12.0.jar fromjson --schema-file order.avsc --codec CODEC`."""
 
 

@@ -26,8 +26,8 @@ from pystate.datastream.formats.schema_registry import (
     ConfluentRegistryProtobufSerializationSchema,
     Subject,
 )
-from tests.datastream.test_avro import schema
-from tests.datastream.test_protobuf import ORDER, ROW
+from tests.datastream.formats.test_avro import schema
+from tests.datastream.formats.test_protobuf import ORDER, ROW
 from tests.servers.certificate import certificate  # noqa: F401 - a fixture
 from tests.servers.schema_registry import registry  # noqa: F401 - a fixture
 
