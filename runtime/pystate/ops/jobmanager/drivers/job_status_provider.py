@@ -62,7 +62,7 @@ class JobStatusProvider:
         return status
 
     def _unknown_end(self) -> JobVerdict:
-        """Return what is said of a job of an earlier version that ended, and whose last status is lost."""
+        """Return what is said of an ended job whose last status is lost, where the record doesn't say how it ended."""
         message = "The job has ended, and the file that says how is missing or damaged."
         error = DriverLostError(message, where=str(self._directory.status), hint=f"see {self._directory.log}")
         return JobVerdict(JobStatus.FAILED, JobFailure.of(error, message), self._record.current.submitted_at)
