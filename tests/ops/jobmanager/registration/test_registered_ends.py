@@ -16,6 +16,7 @@ from pystate.common.errors import JobTerminatedError
 from pystate.common.files.home import PystateHome
 from pystate.common.files.refused_files import NoSpaceError
 from pystate.common.job_status import JobStatus
+from pystate.common.processes.processes import is_stopped
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.ops.jobmanager.registration import registered_jobs
 from pystate.ops.jobmanager.registration.observed_time import ObservedTime
@@ -245,11 +246,18 @@ def test_a_job_manager_that_answers_nothing_is_not_asked_who_leads(monkeypatch: 
     assert asked[-1] == "/config"
 
 
-def test_a_command_for_a_program_that_was_stopped_says_so_at_once(manager: ManagerThread, start: Start) -> None:
+@pytest.mark.parametrize("looks_before", [0, 1], ids=["before it is asked", "while it is asked"])
+def test_a_command_for_a_program_that_was_stopped_says_so(
+    manager: ManagerThread, start: Start, monkeypatch: pytest.MonkeyPatch, looks_before: int
+) -> None:
     program = runs(start(manager.port))
     wait_until(lambda: manager.state(JOB) == "RUNNING")
+    looks = iter([False] * looks_before)
+    monkeypatch.setattr(registered_jobs, "is_stopped", lambda pid: next(looks, None) is None and is_stopped(pid))
+    monkeypatch.setattr(registered_jobs, "_TRY_SECONDS", 0.5)
     os.kill(program.pid, signal.SIGSTOP)
     try:
+        wait_until(lambda: is_stopped(program.pid))  # its main thread stops when it is next scheduled
         status, answer = manager.request("POST", f"/jobs/{JOB}/savepoints", {"cancel-job": False})
     finally:
         os.kill(program.pid, signal.SIGCONT)

@@ -98,23 +98,27 @@ class RegisteredGateway(DriverGateway):
 
     @override
     def call(self, op: str, *, timeout: float | None = None, **arguments: Any) -> Any:
+        self._refuse_if_stopped()
         host, _, home = self._registration.home.partition(":")
-        if self._program.runs() and is_stopped(self._program.pid):
-            where = f"process {self._program.pid} on {self._program.host}"
-            message = f"The program that runs the job ({where}) was stopped (SIGSTOP, a debugger), so it can't answer."
-            hint = f"kill -CONT {self._program.pid} lets it go on"
-            raise DriverUnreachableError(message, where=f"job {self._record.current.job_id}", hint=hint)
         try:
             return super().call(op, timeout=timeout, **arguments)
         except DriverProtocolError:
             raise
         except DriverUnreachableError as error:
+            self._refuse_if_stopped()  # stopped while it was asked: a busy machine takes a while to stop a process, too
             message = f"The program that runs the job, on {host}, can't be reached from here. {error.message}"
             hint = (
                 f"the same command on {host}, with PYSTATE_HOME={home}; or start the program with an address that this job "
                 "manager reaches (spark.driver.host, pystate.slot.ports)"
             )
             raise DriverUnreachableError(message, where=error.where, hint=hint) from error
+
+    def _refuse_if_stopped(self) -> None:
+        if self._program.runs() and is_stopped(self._program.pid):
+            where = f"process {self._program.pid} on {self._program.host}"
+            message = f"The program that runs the job ({where}) was stopped (SIGSTOP, a debugger), so it can't answer."
+            hint = f"kill -CONT {self._program.pid} lets it go on"
+            raise DriverUnreachableError(message, where=f"job {self._record.current.job_id}", hint=hint)
 
 
 class RegisteredJob(EmbeddedJob):
