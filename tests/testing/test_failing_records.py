@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import sys
 
 import msgpack
 import pytest
@@ -190,3 +191,83 @@ def test_all_fields_are_in_the_file():
         "uid", "operator", "subtask", "parallelism", "max_parallelism", "attempt", "time_ms", "error", "key", "state",
         "batches", "whole", "outcome", "size",
     }  # fmt: skip
+
+
+OWN_CLASSES = """
+from dataclasses import dataclass
+
+from pystate.common import Types
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.functions import KeyedProcessFunction
+from pystate.datastream.state import ValueStateDescriptor
+
+
+@dataclass
+class Order:
+    amount: int
+
+
+@dataclass
+class Total:
+    count: int = 0
+
+
+class Add(KeyedProcessFunction):
+    def open(self, ctx):
+        self.total = ctx.get_state(ValueStateDescriptor("total", Types.PICKLED_BYTE_ARRAY()))
+
+    def process_element(self, value, ctx):
+        total = self.total.value() or Total()
+        assert isinstance(total, Total)
+        assert isinstance(value, Order)
+        total.count += 1
+        self.total.update(total)
+        value.amount += 1
+        yield 100 // (value.amount - 1), total.count
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([Order(1)]).key_by(lambda order: "k", key_type=Types.STRING()).process(Add()).uid("add").print()
+env.execute("orders")
+"""
+
+
+def test_it_meets_the_programs_classes_and_state_that_no_other_pass_has_changed(tmp_path, capsys):
+    job = tmp_path / "orders.py"
+    job.write_text(OWN_CLASSES)
+    program = Program(job)
+    program._configuration.set_string("pystate.debug.keep-failing-records", "2")
+    order, main = program.names["Order"], sys.modules["__main__"]
+    with program.harness("add") as harness:
+        harness.process(order(1))
+        harness.end_epoch()
+        harness.process(order(2))
+        with pytest.raises(ZeroDivisionError):
+            harness.process(order(0))
+        record = FailingRecord.from_bytes(harness._chain.failing_record, "here")
+    assert sys.modules["__main__"] is main
+
+    test = tmp_path / "test_it.py"
+    data = dataclasses.replace(record, uid="add", operator="add").to_bytes()
+    code, said = replayed(job, tmp_path, data, capsys, as_test=str(test))
+
+    assert (code, said["record"], said["state"]) == (1, "Order(amount=0)", ["total = Total(count=2)"])
+    assert said["raised"].startswith("ZeroDivisionError")
+    assert "note" not in said
+    assert "{'total': Total(count=2)}" in test.read_text(), "what it was before the function changed it in place"
+    assert 'program.value("Order(amount=0)")' in test.read_text().replace("'", '"')
+
+
+def test_harnesses_of_programs_are_closed_in_any_order(tmp_path):
+    main = sys.modules["__main__"]
+    jobs = []
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text(OWN_CLASSES)
+        jobs.append(Program(tmp_path / f"{name}.py"))
+    first, second = (program.harness("add") for program in jobs)
+    assert sys.modules["__main__"].Order is jobs[1].names["Order"]
+    first.close()
+    assert sys.modules["__main__"].Order is jobs[1].names["Order"]
+    second.close()
+    second.close()
+    assert sys.modules["__main__"] is main

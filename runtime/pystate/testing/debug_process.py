@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import pdb
+import pickle
 import sys
 import traceback
 from collections.abc import Iterator
@@ -19,12 +20,12 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import read_json
 from pystate.common.processes.standard_streams import reader_is_gone, run_for_readers
+from pystate.common.user_code.program_classes import pickled
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
 from pystate.runtime.driver.program.submitted_program import submitted_configuration
@@ -96,8 +97,8 @@ def replay(request: dict[str, Any]) -> int:
             hint = f"start the job with a larger {PystateOptions.FAILING_RECORD_SIZE.key}, or give a record with --record"
             raise UsageError(message, where=request["failure"], hint=hint)
         failed = FailedRecords(program, kept, request["savepoint_path"])
-        element, timestamp, number = failed.at_fault(answer)
-        harness = failed.harness_before()
+        failed.find(answer)
+        harness, (element, timestamp, number) = failed.harness_before()
         # so a test may be written of it
         request = {**request, "operator": harness.uid, "timestamp": timestamp, "input": number, "record": repr(element)}
     else:
@@ -111,7 +112,9 @@ def replay(request: dict[str, Any]) -> int:
 def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, element: Any, answer: _Answer) -> int:
     number = int(request["input"])
     key, keyed = harness.key_of(element, number), harness.has_key(number)
-    before = harness.get_keyed_state(key) if keyed else {}
+    # copies: what the function changes in place has changed in the harness, too
+    before = pickle.loads(pickled(harness.get_keyed_state(key))) if keyed else {}  # noqa: S301 - ours
+    reads_back = request["failure"] is None or _reads_back(element, program)
     if keyed:
         answer.add("key", repr(key))
     answer.add("record", repr(element))
@@ -129,7 +132,7 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
         answer.add("raised", error_sentence(error))
     answer.end()
     if request["as_test"] is not None:
-        if request["failure"] is not None and not _reads_back(element, program):
+        if not reads_back:
             message = "Python doesn't read the record back from its text, so no test can be written of it."
             raise UsageError(message, where=repr(element), hint="give its class a __repr__ that makes it, and an __eq__")
         named = {**request, "operator": request["operator"] or harness.uid}
@@ -155,19 +158,10 @@ class FailedRecords:
         self._program = program
         self._failed = failed
         self._savepoint = savepoint
-        self._state: dict[str, Any] = {} if failed.state is None else cloudpickle.loads(failed.state)
-        self._key = None if failed.key is None else cloudpickle.loads(failed.key)
-        with self._harness() as harness:
-            self._records = [
-                (element, timestamp, number + 1)
-                for number, data in failed.batches
-                for batch in pa.ipc.open_stream(data)
-                for element, timestamp in harness.elements(batch, number)
-            ]
         self._count = 0
 
-    def at_fault(self, answer: _Answer) -> tuple[Any, int | None, int]:
-        """Return the first record at which the function raises, its timestamp and its input; the last one if none does."""
+    def find(self, answer: _Answer) -> None:
+        """Look for the first record at which the function raises; it is the last one if none does."""
         failed = self._failed
         answer.add("failed", f"{failed.error}, in {failed.operator!r}, subtask {failed.subtask}, attempt {failed.attempt}")
         if not failed.whole:
@@ -175,30 +169,43 @@ class FailedRecords:
         if failed.key is not None and failed.state is None and self._savepoint is None:
             answer.add("note", "the state of the key was too large to be kept: -s takes it from a snapshot")
         with self._harness() as harness:
-            for number, (element, timestamp, of_input) in enumerate(self._records):
+            for number, (element, timestamp, of_input) in enumerate(self._records(harness)):
+                self._count = number
                 try:
                     harness.process(element, timestamp, input_number=of_input)
                     harness.extract_output()
-                except Exception:
-                    self._count = number
-                    return self._records[number]
+                except Exception as error:
+                    raised = error_sentence(error)
+                    if raised.partition(":")[0] != failed.error.partition(":")[0]:
+                        answer.add("note", "the function raises something else now than in the job")
+                    return
         answer.add("note", "the operator takes all of its records now: it is mended, or one chained after it has failed")
-        self._count = len(self._records) - 1
-        return self._records[-1]
 
-    def harness_before(self) -> ProgramHarness:
-        """Return a harness that has processed the records before the one at fault."""
+    def harness_before(self) -> tuple[ProgramHarness, tuple[Any, int | None, int]]:
+        """Return a harness that has processed the records before the one at fault, and that: element, timestamp, input."""
         harness = self._harness()
-        for element, timestamp, of_input in self._records[: self._count]:
+        for number, (element, timestamp, of_input) in enumerate(self._records(harness)):
+            if number == self._count:
+                return harness, (element, timestamp, of_input)
             harness.process(element, timestamp, input_number=of_input)
-        return harness
+        message = "The kept record has no rows."
+        raise UsageError(message)
+
+    def _records(self, harness: ProgramHarness) -> Iterator[tuple[Any, int | None, int]]:
+        """Yield the records, made anew: a function may have changed those of the last time."""
+        for number, data in self._failed.batches:
+            for batch in pa.ipc.open_stream(data):
+                for element, timestamp in harness.elements(batch, number):
+                    yield element, timestamp, number + 1
 
     def _harness(self) -> ProgramHarness:
         failed = self._failed
         share = (failed.subtask, failed.parallelism, failed.max_parallelism)
         harness = self._program.harness(failed.uid, self._savepoint, share=share)
-        if self._savepoint is None and failed.key is not None and self._state:
-            harness.put_keyed_state(self._key, {name: value for name, value in self._state.items() if value is not None})
+        if self._savepoint is None and failed.key is not None and failed.state is not None:
+            # while the harness is open, pickles find the program's classes
+            key, state = pickle.loads(failed.key), pickle.loads(failed.state)  # noqa: S301 - checked to be one's own
+            harness.put_keyed_state(key, {name: value for name, value in state.items() if value is not None})
         return harness
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.groups.execution_options import PipelineOptions
 from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import JobGraphError, StateError, UsageError
+from pystate.common.overrides import override
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
@@ -60,6 +62,7 @@ class _KeepingExecutor(GraphExecutor):
         self.graph: StreamGraph | None = None
         self.configuration = configuration
         self.names: dict[str, Any] = {}
+        self.module = sys.modules["__main__"]
 
     def base_configuration(self) -> Configuration:
         """Return the configuration of file and command line."""
@@ -74,6 +77,7 @@ class _KeepingExecutor(GraphExecutor):
         """Keep the graph."""
         del job_name
         self.graph, self.configuration = graph, configuration
+        self.module = sys.modules["__main__"]
         frame = sys._getframe()  # noqa: SLF001 - the names of the program, for records
         while frame.f_back is not None and frame.f_globals.get("__name__") != "__main__":
             frame = frame.f_back
@@ -88,6 +92,26 @@ def _own_globals() -> Iterator[None]:
     finally:
         sys.argv, sys.path[:] = argv, path
         register_executor(executor)
+
+
+_mains: list[ModuleType] = []
+"""What `__main__` was, and is: the last one is in force."""
+
+
+@contextmanager
+def _as_main(module: ModuleType) -> Iterator[None]:
+    """Let pickles find the classes of a program's file: the file is `__main__`, as in its job."""
+    if not _mains:
+        _mains.append(sys.modules["__main__"])
+    _mains.append(module)
+    sys.modules["__main__"] = module
+    try:
+        yield
+    finally:
+        del _mains[len(_mains) - 1 - _mains[::-1].index(module)]  # harnesses are closed in any order
+        sys.modules["__main__"] = _mains[-1]
+        if len(_mains) == 1:
+            _mains.clear()
 
 
 class Program:
@@ -118,6 +142,7 @@ class Program:
                 raise JobGraphError(message, where=str(path)) from error
         assert executor.graph is not None  # noqa: S101 - it has reached its execute()
         self.names = executor.names
+        self._module = executor.module
         self._graph = executor.graph
         self._graph.resolve_types()
         self._configuration = executor.configuration
@@ -148,7 +173,7 @@ class Program:
         key_of: Any = None,
         share: tuple[int, int, int] | None = None,
     ) -> ProgramHarness:
-        """Return an opened harness of an operator.
+        """Return an opened harness of an operator. Until it is closed, the program's file is `__main__`, as in its job.
 
         Args:
             operator: Its uid, or its name where only one has that; None for the only one.
@@ -160,7 +185,11 @@ class Program:
             PystateError: There is no such operator, or the state can't be restored.
         """
         step = self._step(operator)
-        return ProgramHarness(step, self._uids[id(step)], self._configuration, savepoint, key_of, share)
+        with ExitStack() as stack:
+            stack.enter_context(_as_main(self._module))
+            harness = ProgramHarness(step, self._uids[id(step)], self._configuration, savepoint, key_of, share)
+            harness.at_end = stack.pop_all()
+        return harness
 
     def _steps(self) -> list[_Step]:
         return [
@@ -197,6 +226,7 @@ class ProgramHarness(OperatorTestHarness):
         uid: The operator's uid.
         function: The program's own function object.
         keyed: Whether the operator stands after key_by().
+        at_end: What is undone when it is closed.
     """
 
     def __init__(
@@ -209,6 +239,7 @@ class ProgramHarness(OperatorTestHarness):
         share: tuple[int, int, int] | None,
     ) -> None:
         inputs = [_input(parent) for parent in step.parents]
+        self.at_end = ExitStack()
         self.uid = uid
         self.function = step.function
         self.keyed = step.keyed
@@ -251,6 +282,11 @@ class ProgramHarness(OperatorTestHarness):
         if snapshot is not None:
             self.initialize_state(_share(snapshot, snapshot.operator(uid), subtask, parallelism))
         self.open()
+
+    @override
+    def close(self) -> None:
+        with self.at_end:
+            super().close()
 
     def has_key(self, input_number: int = 1) -> bool:
         """Return whether the elements of an input, 1 or 2, have keys; those of a broadcast stream have none.

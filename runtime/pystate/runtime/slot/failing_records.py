@@ -15,6 +15,7 @@ import pyarrow as pa
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.time import current_time_ms
+from pystate.common.user_code.program_classes import pickled
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
@@ -103,7 +104,7 @@ class FailingRecords:
             attempt=self._attempt,
             time_ms=current_time_ms(),
             error=error_sentence(error),
-            key=None if key is NO_KEY else _pickled(self._external(key)),
+            key=None if key is NO_KEY else pickled(self._external(key)),
             state=None if key is NO_KEY else self._state(key),
             batches=rows,
             whole=self._whole,
@@ -118,7 +119,7 @@ class FailingRecords:
     def _state(self, key: Hashable) -> bytes | None:
         assert self._backend is not None  # noqa: S101 - there is a key
         self._backend.rollback_epoch()
-        data = _pickled(self._backend.values_of_key(self._external(key)))
+        data = pickled(self._backend.values_of_key(self._external(key)))
         return data if len(data) <= self._most_bytes else None
 
 
@@ -135,9 +136,3 @@ def _to_bytes(batch: pa.RecordBatch) -> bytes:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return sink.getvalue()
-
-
-def _pickled(value: Any) -> bytes:
-    from pyspark import cloudpickle
-
-    return bytes(cloudpickle.dumps(value))  # type: ignore[no-untyped-call]
