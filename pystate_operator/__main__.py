@@ -70,9 +70,9 @@ def run(words: list[str]) -> None:
 
     initialize(configure({}).configuration)
     try:
-        kubernetes.config.load_incluster_config()  # type: ignore[no-untyped-call]
+        kubernetes.config.load_incluster_config()
     except kubernetes.config.ConfigException:
-        kubernetes.config.load_kube_config()  # type: ignore[no-untyped-call]
+        kubernetes.config.load_kube_config()
     reconciler = Reconciler(KubernetesResources(tell), RestJobs(connect, configure))
     handlers = Handlers(reconciler, arguments.interval)
     kopf.configure(verbose=False)
