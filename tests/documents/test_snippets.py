@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -152,8 +151,6 @@ def given(page: str) -> dict[str, Any]:
         own |= {"SavepointReader": reader, "path": "/savepoints/savepoint-1"}
     if page == "queryable-state.md":
         own |= {"self": SimpleNamespace(), "runtime_context": context, "job_id": "0" * 32}
-    if page == "formats.md":
-        own |= {"datetime": datetime}
     if page == "kafka.md":
         own |= {"source": KafkaSource.builder(), "sink": KafkaSink.builder()}
     if page == "time.md":
