@@ -108,7 +108,7 @@ FIELDS = (
         "upgrade.strategy",
         {"type": "string", "enum": ["replace", BLUE_GREEN]},
         f"`replace` stops the old version first. With `{BLUE_GREEN}` the new one is a fork from a savepoint of the old one,"
-        " which runs beside it until it has completed a checkpoint; what both write to is theirs to share",
+        " which runs beside it until it has completed a checkpoint: what both write to must bear that",
         "replace",
     ),
     Field(
