@@ -10,7 +10,7 @@ import sys
 import msgpack
 import pytest
 
-from pystate.common.errors import UsageError
+from pystate.common.errors import StateError, UsageError
 from pystate.runtime.job_folder.failing_record import (
     FailingRecord,
     FailingRecordError,
@@ -155,7 +155,11 @@ def test_a_batch_that_is_too_large_alone_is_told_instead_of_kept(subtask, job, t
 
 def test_files_of_before_there_were_outcomes_are_read(tmp_path):
     record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
-    plain = {name: value for name, value in dataclasses.asdict(record).items() if name not in ("outcome", "size")}
+    plain = {
+        name: value
+        for name, value in dataclasses.asdict(record).items()
+        if name not in ("outcome", "size", "broadcast", "lost")
+    }
     body = msgpack.packb(plain)
     data = record.to_bytes()[:6] + hashlib.sha256(body).digest() + body
     assert FailingRecord.from_bytes(data, "here") == record
@@ -189,7 +193,7 @@ def test_all_fields_are_in_the_file():
     names = {field.name for field in dataclasses.fields(FailingRecord)}
     assert names == {
         "uid", "operator", "subtask", "parallelism", "max_parallelism", "attempt", "time_ms", "error", "key", "state",
-        "batches", "whole", "outcome", "size",
+        "batches", "whole", "outcome", "size", "broadcast", "lost",
     }  # fmt: skip
 
 
@@ -271,3 +275,192 @@ def test_harnesses_of_programs_are_closed_in_any_order(tmp_path):
     second.close()
     second.close()
     assert sys.modules["__main__"] is main
+
+
+def kept_of(program, operator, *elements, **settings):
+    """Return the record at whose last element an operator of a program fails."""
+    for name, value in {**ON, **settings}.items():
+        program._configuration.set_string(name, value)
+    with program.harness(operator) as harness:
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - of the programs below
+            for element, number in elements:
+                if element is EPOCH_END:
+                    harness.end_epoch()
+                else:
+                    harness.process(element, input_number=number)
+            harness.extract_output()
+        record = FailingRecord.from_bytes(harness._chain.failing_record, "here")
+    return dataclasses.replace(record, uid=operator, operator=operator), raised.value
+
+
+EPOCH_END = object()
+
+RULES = """
+from pystate.common import Types
+from pystate.datastream import AsyncDataStream, StreamExecutionEnvironment
+from pystate.common import Time
+from pystate.datastream.functions import AsyncFunction, KeyedBroadcastProcessFunction
+from pystate.datastream.state import MapStateDescriptor
+
+RULES = MapStateDescriptor("rules", Types.STRING(), Types.LIST(Types.LONG()))
+
+
+class Divide(KeyedBroadcastProcessFunction):
+    def process_element(self, value, ctx):
+        yield value[1] // ctx.get_broadcast_state(RULES).get("by")[0]
+
+    def process_broadcast_element(self, value, ctx):
+        if value < 0:
+            raise ValueError("negative")
+        ctx.get_broadcast_state(RULES).put("by", [value])
+
+
+class Ask(AsyncFunction):
+    async def async_invoke(self, value):
+        return [1 // value[1]]
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+pairs = env.from_collection([("a", 1)])
+rules = env.from_collection([1], type_info=Types.LONG())
+keyed = pairs.key_by(lambda pair: pair[0], key_type=Types.STRING())
+keyed.connect(rules.broadcast(RULES)).process(Divide()).uid("divide").print()
+AsyncDataStream.ordered_wait(pairs, Ask(), Time.seconds(60), 10).uid("ask").print()
+env.execute("rules")
+"""
+
+
+@pytest.fixture
+def rules(tmp_path):
+    path = tmp_path / "rules.py"
+    path.write_text(RULES)
+    return path
+
+
+def test_broadcast_state_of_the_epochs_before_is_there_again_and_in_the_test(rules, tmp_path, capsys):
+    record, _ = kept_of(Program(rules), "divide", (0, 2), (EPOCH_END, 0), (("a", 1), 1))
+    test = tmp_path / "test_it.py"
+
+    code, said = replayed(rules, tmp_path, record.to_bytes(), capsys, as_test=str(test))
+
+    assert (code, said["raised"].partition(":")[0]) == (1, "ZeroDivisionError")
+    assert said["broadcast"] == ["rules = {'by': [0]}"]
+    assert """put_broadcast_state(program.value("{'rules': {'by': [0]}}"))""" in test.read_text()
+    names = {"__file__": str(test), "__name__": "test_it"}
+    exec(compile(test.read_text(), str(test), "exec"), names)  # noqa: S102 - it is ours
+    with pytest.raises(ZeroDivisionError):
+        names["test_divide_takes_the_record"]()
+
+
+def test_a_broadcast_element_that_fails(rules, tmp_path, capsys):
+    record, _ = kept_of(Program(rules), "divide", (3, 2), (EPOCH_END, 0), (("a", 1), 1), (4, 2), (-1, 2))
+
+    code, said = replayed(rules, tmp_path, record.to_bytes(), capsys)
+
+    assert (code, said["raised"], said["record"]) == (1, "ValueError: negative", "-1")
+    assert said["broadcast"] == ["rules = {'by': [4]}"]
+    with Program(rules).harness("divide") as harness, pytest.raises(StateError, match="there are 'rules'"):
+        harness.put_broadcast_state({"nosuch": {}})
+
+
+def test_an_element_at_which_an_asynchronous_call_fails_later(rules, tmp_path, capsys):
+    record, _ = kept_of(Program(rules), "ask", (("a", 1), 1), (("b", 0), 1), (("c", 2), 1))
+
+    code, said = replayed(rules, tmp_path, record.to_bytes(), capsys)
+
+    assert (code, said["record"]) == (1, "('b', 0)")
+
+
+ODD_VALUES = """
+import datetime as dt
+from decimal import Decimal as Number
+
+from pystate.common import Types
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.functions import KeyedProcessFunction
+from pystate.datastream.state import ValueStateDescriptor
+
+
+class Odd:
+    def __init__(self, number):
+        self.number = number
+
+    def __reduce__(self):
+        if self.number > 1:
+            raise RuntimeError("not this one")
+        return Odd, (self.number,)
+
+    def __eq__(self, other):
+        raise RuntimeError("never the same")
+
+    __hash__ = None
+
+
+class Divide(KeyedProcessFunction):
+    def open(self, ctx):
+        self.state = ctx.get_state(ValueStateDescriptor("state", Types.PICKLED_BYTE_ARRAY()))
+
+    def process_element(self, value, ctx):
+        self.state.update(Odd(1))
+        yield Number(1) / value[1]
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+odd = env.from_collection([("a", Number(1), dt.datetime(2026, 1, 1), 0.5)])
+odd.key_by(lambda value: value[0], key_type=Types.STRING()).process(Divide()).uid("divide").print()
+env.execute("odd")
+"""
+
+
+def test_decimals_times_and_nan_are_read_back_whatever_the_program_imports(tmp_path, capsys):
+    job = tmp_path / "odd.py"
+    job.write_text(ODD_VALUES)
+    program, test = Program(job), tmp_path / "test_it.py"
+    names = program.names
+    element = ("a", names["Number"](0), names["dt"].datetime(2026, 11, 30, 1), float("nan"))
+    record, _ = kept_of(program, "divide", (element, 1))
+
+    replayed(job, tmp_path, record.to_bytes(), capsys, as_test=str(test))
+
+    assert "('a', Decimal('0'), datetime.datetime(2026, 11, 30, 1, 0), nan)" in test.read_text()
+    names = {"__file__": str(test), "__name__": "test_it"}
+    exec(compile(test.read_text(), str(test), "exec"), names)  # noqa: S102 - it is ours
+    with pytest.raises(ArithmeticError):
+        names["test_divide_takes_the_record"]()
+
+
+def test_state_without_a_text_is_no_test(tmp_path, capsys):
+    job = tmp_path / "odd.py"
+    job.write_text(ODD_VALUES)
+    program, test = Program(job), tmp_path / "test_it.py"
+    number = program.names["Number"]
+    record, _ = kept_of(program, "divide", (("a", number(1)), 1), (EPOCH_END, 0), (("a", number(0)), 1))
+
+    with pytest.raises(UsageError, match="Python doesn't read state back from its text, so no test"):
+        replayed(job, tmp_path, record.to_bytes(), capsys, as_test=str(test))
+    assert not test.exists()
+
+
+@pytest.mark.parametrize("what", ["values_of_key", "key_context"])
+def test_a_job_fails_of_what_its_function_has_raised_whatever_can_not_be_kept(job, tmp_path, monkeypatch, capsys, what):
+    def wrong(*_):
+        raise RuntimeError("odd values")
+
+    kind = "pystate.core.state.base.abstract_backend.AbstractKeyedStateBackend.values_of_key"
+    if what == "key_context":
+        kind = "pystate.runtime.slot.failing_records._of_key"
+    with monkeypatch.context() as patched:
+        patched.setattr(kind, wrong)
+        record, error = kept_of(Program(job), "count", (("a", 0), 1))
+
+    assert type(error) is ZeroDivisionError
+    if what == "key_context":
+        assert record.outcome is RecordOutcome.UNREADABLE
+        with pytest.raises(UsageError, match="what the function was called with can't be read: RuntimeError: odd values"):
+            replayed(job, tmp_path, record.to_bytes(), capsys)
+    else:
+        code, said = replayed(job, tmp_path, record.to_bytes(), capsys)
+        assert said["note"] == (
+            "the state of the key could not be kept, of RuntimeError: odd values: -s takes it from a snapshot"
+        )
+        assert code == 1

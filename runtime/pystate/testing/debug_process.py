@@ -92,9 +92,11 @@ def replay(request: dict[str, Any]) -> int:
     answer = _Answer(as_json=request["json"])
     if request["failure"] is not None:
         kept = read_failing_record(Path(request["failure"]))
-        if kept.outcome is RecordOutcome.TOO_LARGE:
+        if kept.outcome is not RecordOutcome.KEPT:
             message = f"{kept.error}, in {kept.operator!r}. There is nothing to replay: {kept.not_kept}"
-            hint = f"start the job with a larger {PystateOptions.FAILING_RECORD_SIZE.key}, or give a record with --record"
+            hint = "give a record with --record"
+            if kept.outcome is RecordOutcome.TOO_LARGE:
+                hint = f"start the job with a larger {PystateOptions.FAILING_RECORD_SIZE.key}, or {hint}"
             raise UsageError(message, where=request["failure"], hint=hint)
         failed = FailedRecords(program, kept, request["savepoint_path"])
         failed.find(answer)
@@ -114,6 +116,7 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
     key, keyed = harness.key_of(element, number), harness.has_key(number)
     # copies: what the function changes in place has changed in the harness, too
     before = pickle.loads(pickled(harness.get_keyed_state(key))) if keyed else {}  # noqa: S301 - ours
+    broadcast = pickle.loads(pickled(harness.get_broadcast_state()))  # noqa: S301 - ours
     reads_back = request["failure"] is None or _reads_back(element, program)
     if keyed:
         answer.add("key", repr(key))
@@ -121,6 +124,8 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
     if request["timestamp"] is not None:
         answer.add("timestamp", str(request["timestamp"]))
     answer.add_all("state", [f"{name} = {value!r}" for name, value in before.items()])
+    if broadcast:
+        answer.add_all("broadcast", [f"{name} = {value!r}" for name, value in broadcast.items()])
     harness.clear_output()
     error = _processed(harness, request, element)
     results = [] if error is not None else harness.extract_output()
@@ -136,7 +141,7 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
             message = "Python doesn't read the record back from its text, so no test can be written of it."
             raise UsageError(message, where=repr(element), hint="give its class a __repr__ that makes it, and an __eq__")
         named = {**request, "operator": request["operator"] or harness.uid}
-        test = harness_test(named, key, before, results, error, program)
+        test = harness_test(named, key, before, results, error, program, broadcast)
         try:
             Path(request["as_test"]).write_text(test, "utf-8")
         except OSError as failed:
@@ -167,7 +172,8 @@ class FailedRecords:
         if not failed.whole:
             answer.add("note", "the epoch had more records before, which were not kept: the state may be another one")
         if failed.key is not None and failed.state is None and self._savepoint is None:
-            answer.add("note", "the state of the key was too large to be kept: -s takes it from a snapshot")
+            why = f"could not be kept, of {failed.lost}" if failed.lost else "was too large to be kept"
+            answer.add("note", f"the state of the key {why}: -s takes it from a snapshot")
         with self._harness() as harness:
             for number, (element, timestamp, of_input) in enumerate(self._records(harness)):
                 self._count = number
@@ -206,6 +212,8 @@ class FailedRecords:
             # while the harness is open, pickles find the program's classes
             key, state = pickle.loads(failed.key), pickle.loads(failed.state)  # noqa: S301 - checked to be one's own
             harness.put_keyed_state(key, {name: value for name, value in state.items() if value is not None})
+        if self._savepoint is None and failed.broadcast is not None:
+            harness.put_broadcast_state(pickle.loads(failed.broadcast))  # noqa: S301 - as above
         return harness
 
 
@@ -282,15 +290,25 @@ def harness_test(
     results: list[Any],
     error: Exception | None,
     program: Program,
+    broadcast: dict[str, Any] | None = None,
 ) -> str:
     """Return the text of a test that processes the record.
 
     What states hold is written into it where Python reads it back as it is, else it is read from the snapshot again.
+
+    Raises:
+        UsageError: Python doesn't read it back, and there is no snapshot: the test would process the record without it.
     """
     test, job = Path(request["as_test"]).absolute(), Path(request["job_file"])
     place = os.path.relpath(job, test.parent)
-    given = {name: value for name, value in before.items() if value not in (None, [], {})}
-    literal = _reads_back(given, program) and _reads_back(key, program)
+    given = {name: value for name, value in before.items() if not _is_empty(value)}
+    shared = {name: entries for name, entries in (broadcast or {}).items() if entries}
+    odd = [name for name, value in {**shared, **given, "the key": key}.items() if not _reads_back(value, program)]
+    literal = not odd
+    if odd and (given or shared) and request["savepoint_path"] is None:
+        message = f"Python doesn't read {', '.join(odd)} back from its text, so no test can be written of it."
+        hint = "give its class a __repr__ that makes it, and an __eq__; or -s SAVEPOINT, which the test reads then"
+        raise UsageError(message, hint=hint)
     words = f", {request['arguments']!r}" if request["arguments"] else ""
     snapshot = "" if literal or request["savepoint_path"] is None else f", {request['savepoint_path']!r}"
     operator, record = request["operator"], request["record"]
@@ -314,20 +332,27 @@ def harness_test(
         f"    program = Program(JOB{words})",
         f"    with program.harness({operator!r}{snapshot}) as harness:",
     ]
+    if literal and shared:
+        lines.append(f"        harness.put_broadcast_state(program.value({repr(shared)!r}))")
     if literal and given:
         lines.append(f"        harness.put_keyed_state(program.value({repr(key)!r}), program.value({repr(given)!r}))")
     if error is not None:
         lines.append(f"        # raised {error_sentence(error)}".splitlines()[0])
     lines.append(f"        harness.process(program.value({record!r}){named})")
-    if error is None and _reads_back(results, program):
+    if error is None and _reads_back(results, program) and program.value(repr(results)) == results:
         lines.append(f"        assert harness.extract_output() == program.value({repr(results)!r})")
     return "\n".join([*lines, ""])
 
 
+def _is_empty(value: Any) -> bool:
+    return value is None or (type(value) in (list, dict) and not value)  # not ==, which is the program's
+
+
 def _reads_back(value: Any, program: Program) -> bool:
     try:
-        return bool(program.value(repr(value)) == value)
-    except PystateError:
+        back = program.value(repr(value))
+        return bool(back == value) or "nan" in repr(value) and repr(back) == repr(value)  # which isn't equal to itself
+    except Exception:  # noqa: BLE001 - of an __eq__ or a __repr__ of the program
         return False
 
 

@@ -5,10 +5,13 @@ The program is run up to its execute(), without Spark; the state may come from a
 
 from __future__ import annotations
 
+import datetime
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,6 +47,7 @@ from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.operator.broadcast_state import OperatorBroadcastState
 from pystate.runtime.driver.program.submitted_program import GraphExecutor, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
 from pystate.runtime.plan.named_key_column import named_key_column
@@ -92,6 +96,16 @@ def _own_globals() -> Iterator[None]:
     finally:
         sys.argv, sys.path[:] = argv, path
         register_executor(executor)
+
+
+def _shown_names() -> dict[str, Any]:
+    """Return what Python's own texts of values refer to."""
+    from collections import Counter, OrderedDict, deque
+    from fractions import Fraction
+    from uuid import UUID
+
+    own = [Row, Decimal, Fraction, UUID, OrderedDict, Counter, deque]
+    return {"datetime": datetime, "nan": math.nan, "inf": math.inf, **{kind.__name__: kind for kind in own}}
 
 
 _mains: list[ModuleType] = []
@@ -156,6 +170,8 @@ class Program:
     def value(self, expression: str) -> Any:
         """Return the value of a Python expression with the names of the program, such as `Row(word="a")`.
 
+        Decimals, times and numbers such as nan are read as Python shows them, whatever the program has imported.
+
         Raises:
             UsageError: It isn't one, or it fails.
         """
@@ -163,6 +179,8 @@ class Program:
         try:
             return eval(expression, names)  # noqa: S307 - the author's own expression, for the author's own program
         except Exception as error:
+            with suppress(Exception):
+                return eval(expression, {**names, **_shown_names()})  # noqa: S307 - as above
             raise UsageError(error_sentence(error), where=expression, hint="give a Python expression") from error
 
     def harness(
@@ -344,6 +362,28 @@ class ProgramHarness(OperatorTestHarness):
             raise StateError(message)
         self._begin()
         backend.put_values_of_key(key, values)
+
+    def get_broadcast_state(self) -> dict[str, dict[Any, Any]]:
+        """Return the entries of the broadcast states, by name, the current epoch included."""
+        return {name: dict(state.items()) for name, state in self._broadcast_states().items()}
+
+    def put_broadcast_state(self, values: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Add entries to broadcast states, by name.
+
+        Raises:
+            StateError: There is no such state, or a value isn't of its type.
+        """
+        self._begin()
+        states = self._broadcast_states()
+        for name, entries in values.items():
+            if name not in states:
+                message = f"No broadcast state {name!r} is declared; there are {', '.join(map(repr, states)) or 'none'}."
+                raise StateError(message)
+            states[name].put_all(entries)
+
+    def _broadcast_states(self) -> dict[str, OperatorBroadcastState]:
+        head = self._chain.operators[-1]
+        return {one.name: head.state.broadcast_state(one) for one in head.spec.descriptors}
 
 
 def _input(parent: Transformation) -> HarnessInput:

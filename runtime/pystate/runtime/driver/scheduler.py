@@ -153,7 +153,7 @@ class Scheduler:
             self._say(f"The record at which the job failed can't be kept: {error}.")
             return
         record = FailingRecord.from_bytes(end.record, str(path))
-        if record.outcome is RecordOutcome.TOO_LARGE:
+        if record.outcome is not RecordOutcome.KEPT:
             self._say(f"The record at which the job failed is not kept: {record.not_kept}")
         else:
             self._say(f"The record at which the job failed is kept: pystate debug {self._job.job_id} {path.stem}")

@@ -33,6 +33,7 @@ class RecordOutcome(str, Enum):
 
     KEPT = "kept"
     TOO_LARGE = "too-large"  # more than pystate.debug.failing-record-size, even the last batch alone
+    UNREADABLE = "unreadable"  # a key, a value or a serializer of the program has failed, too
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class FailingRecord:
         whole: Whether `batches` has all of them: larger epochs are cut at their beginning.
         outcome: Whether there are any; older files have only such.
         size: How many bytes the last batch takes, in which the failing record is.
+        broadcast: The pickled broadcast states at the beginning of the epoch: their entries, by name; None if not kept.
+        lost: Why the state of the key, or all, could not be read or pickled; empty if it could, or was too large.
     """
 
     uid: str
@@ -71,10 +74,14 @@ class FailingRecord:
     whole: bool
     outcome: RecordOutcome = RecordOutcome.KEPT
     size: int = 0
+    broadcast: bytes | None = None
+    lost: str = ""
 
     @property
     def not_kept(self) -> str:
         """The sentence that says why there are no rows."""
+        if self.outcome is RecordOutcome.UNREADABLE:
+            return f"what the function was called with can't be read: {self.lost}."
         limit = PystateOptions.FAILING_RECORD_SIZE.key
         return f"the rows that came with it take {self.size:,} bytes, which is more than {limit}."
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections import deque
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -21,8 +22,11 @@ from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.key_context import NO_KEY
 from pystate.core.state.keys.keys import KeyCodec
+from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.runtime.job_folder.failing_record import FailingRecord, RecordOutcome
+from pystate.runtime.plan.chain import OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
+from pystate.runtime.slot.operators.operator import Operator
 
 
 class FailingRecords:
@@ -36,6 +40,7 @@ class FailingRecords:
         subtask: The index of the subtask.
         attempt: The execution attempt.
         backend: The task's keyed state; None if it has none.
+        operator_state: That of the operator at its head.
         most_bytes: How many bytes of rows are held; of larger epochs the last rows.
 
     Attributes:
@@ -43,12 +48,19 @@ class FailingRecords:
     """
 
     def __init__(
-        self, task: TaskSpec, subtask: int, attempt: int, backend: KeyedStateBackend | None, most_bytes: int
+        self,
+        task: TaskSpec,
+        subtask: int,
+        attempt: int,
+        backend: KeyedStateBackend | None,
+        operator_state: OperatorStateBackend,
+        most_bytes: int,
     ) -> None:
         self._task = task
         self._subtask = subtask
         self._attempt = attempt
         self._backend = backend if isinstance(backend, AbstractKeyedStateBackend) else None
+        self._operator_state = operator_state
         self._most_bytes = most_bytes
         self._batches: deque[tuple[int, pa.RecordBatch]] = deque()
         self._size = 0
@@ -57,14 +69,14 @@ class FailingRecords:
 
     @staticmethod
     def of(
-        task: TaskSpec, subtask: int, environment: JobEnvironment, backend: KeyedStateBackend | None
+        task: TaskSpec, subtask: int, environment: JobEnvironment, backend: KeyedStateBackend | None, head: Operator | None
     ) -> FailingRecords | None:
         """Return them as the options say; None if nothing is to be kept, or there is no function at the head of the task."""
         configuration = Configuration(environment.configuration)
-        if not configuration.get(PystateOptions.KEEP_FAILING_RECORDS) or task.head is None or not task.inputs:
+        if not configuration.get(PystateOptions.KEEP_FAILING_RECORDS) or head is None or not task.inputs:
             return None
         most_bytes = configuration.get(PystateOptions.FAILING_RECORD_SIZE)
-        return FailingRecords(task, subtask, environment.attempt, backend, most_bytes)
+        return FailingRecords(task, subtask, environment.attempt, backend, head.state, most_bytes)
 
     def add(self, batch: pa.RecordBatch, input_index: int) -> None:
         """Hold the rows of a batch that is about to be processed."""
@@ -79,11 +91,24 @@ class FailingRecords:
         self._batches.clear()
         self._size, self._whole = 0, True
 
-    def failed(self, error: Exception) -> None:
-        """Take the key's rows and its state at the epoch's beginning; the epoch is rolled back."""
-        if self.found is not None or self._task.head is None:
+    def failed(self, error: Exception, *, of_key: bool = True) -> None:
+        """Take the key's rows and its state at the epoch's beginning; the epoch is rolled back.
+
+        Whatever goes wrong here, the job is to fail of what the function has raised.
+
+        Args:
+            error: What it raised.
+            of_key: Whether it was called with an element of the current key; else the rows of all keys are taken.
+        """
+        if self.found is not None or self._task.head is None or not self._batches:
             return
-        key = NO_KEY if self._backend is None else self._backend.key_context.active_key
+        try:
+            self.found = self._record(error, self._task.head, of_key=of_key)
+        except Exception as wrong:  # noqa: BLE001 - of keys, values and serializers of the program
+            self.found = self._said(error, self._task.head, f"{type(wrong).__name__}: {wrong}").to_bytes()
+
+    def _record(self, error: Exception, head: OperatorSpec, *, of_key: bool) -> bytes:
+        key = NO_KEY if self._backend is None or not of_key else self._backend.key_context.active_key
         batches = [(number, _of_key(self._task, number, batch, key)) for number, batch in self._batches]
         if not batches or not batches[-1][1].num_rows:  # the current key is that of a record before
             key, batches = NO_KEY, list(self._batches)
@@ -94,32 +119,57 @@ class FailingRecords:
         size = len(rows[-1][1])
         if size > self._most_bytes:
             rows, self._whole = [], False
-        head, task = self._task.head, self._task
-        self.found = FailingRecord(
-            uid=head.uid,
-            operator=head.name,
-            subtask=self._subtask,
-            parallelism=task.parallelism,
-            max_parallelism=task.max_parallelism,
-            attempt=self._attempt,
-            time_ms=current_time_ms(),
-            error=error_sentence(error),
+        state, lost = self._state(key)
+        return replace(
+            self._said(error, head, lost),
             key=None if key is NO_KEY else pickled(self._external(key)),
-            state=None if key is NO_KEY else self._state(key),
+            state=state,
             batches=rows,
             whole=self._whole,
             outcome=RecordOutcome.KEPT if rows else RecordOutcome.TOO_LARGE,
             size=size,
+            broadcast=self._broadcast(head),
         ).to_bytes()
+
+    def _said(self, error: Exception, head: OperatorSpec, lost: str) -> FailingRecord:
+        """Return what is known of a failure without what the function was called with."""
+        return FailingRecord(
+            uid=head.uid,
+            operator=head.name,
+            subtask=self._subtask,
+            parallelism=self._task.parallelism,
+            max_parallelism=self._task.max_parallelism,
+            attempt=self._attempt,
+            time_ms=current_time_ms(),
+            error=error_sentence(error),
+            key=None,
+            state=None,
+            batches=[],
+            whole=False,
+            outcome=RecordOutcome.UNREADABLE,
+            lost=lost,
+        )
 
     def _external(self, key: Hashable) -> Any:
         assert self._backend is not None  # noqa: S101 - there is a key
         return self._backend.key_context.key_codec.external(key)
 
-    def _state(self, key: Hashable) -> bytes | None:
-        assert self._backend is not None  # noqa: S101 - there is a key
+    def _state(self, key: Hashable) -> tuple[bytes | None, str]:
+        """Return the state of a key, and why it can't be kept."""
+        if key is NO_KEY or self._backend is None:
+            return None, ""
         self._backend.rollback_epoch()
-        data = pickled(self._backend.values_of_key(self._external(key)))
+        try:
+            data = pickled(self._backend.values_of_key(self._external(key)))
+        except Exception as wrong:  # noqa: BLE001 - of values and serializers of the program
+            return None, f"{type(wrong).__name__}: {wrong}"
+        return (data, "") if len(data) <= self._most_bytes else (None, "")
+
+    def _broadcast(self, head: OperatorSpec) -> bytes | None:
+        if not head.descriptors:
+            return None
+        states = {one.name: self._operator_state.broadcast_state(one).flushed() for one in head.descriptors}
+        data = pickled(states)
         return data if len(data) <= self._most_bytes else None
 
 

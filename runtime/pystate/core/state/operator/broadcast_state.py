@@ -113,6 +113,14 @@ class OperatorBroadcastState(BroadcastState[Any, Any]):
         external = self._keys.external
         return iter([(external(internal), self._show(internal)) for internal in self._present()])
 
+    def flushed(self) -> dict[Any, Any]:
+        """Return the entries without the changes of the epoch, as objects of their own."""
+        external, values = self._keys.external, self._serializer
+        return {
+            external(internal): form if form is None or values.immutable else values.deserialize(form)
+            for internal, form in self._stored.items()
+        }
+
     def prepare_flush(self) -> Callable[[], None] | None:
         """Return a function that applies the epoch's changes to the flushed map; None if there are none.
 

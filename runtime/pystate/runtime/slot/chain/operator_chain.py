@@ -109,7 +109,7 @@ class OperatorChain:
             self.operators.append(self._head)
         self._opened: list[Function | Operator] = []
         self.failed_record = FailedRecord(self.backend, None if self._head is None else self._head.source)
-        self._failing = FailingRecords.of(task, subtask, environment, self.backend)
+        self._failing = FailingRecords.of(task, subtask, environment, self.backend, self._head)
         self._sorted_keys: SortedKeys | None = None
         self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
@@ -268,8 +268,13 @@ class OperatorChain:
     def flush_output(self) -> None:
         """Wait for pending asynchronous calls, and flush the output buffers."""
         with self.metrics.busy:
-            for operator in reversed(self.operators):
-                operator.drain()
+            try:
+                for operator in reversed(self.operators):
+                    operator.drain()
+            except Exception as error:
+                if self._failing is not None:
+                    self._failing.failed(error, of_key=False)  # of one of all that waited
+                raise
             for buffer in self._buffers.values():
                 buffer.flush()
 
