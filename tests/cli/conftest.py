@@ -3,11 +3,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import DEVNULL
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
 
 from pystate_cli.command_line import run_command_line
+from tests.forks import run_module
 from tests.ops.jobmanager.harness import PYTHON_PATH, Manager, ManagerThread
 
 
@@ -51,6 +54,12 @@ def pystate(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def forked_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fork the processes that programs are asked about in; `pystate info` and `check` of a terminal start real ones."""
+    monkeypatch.setattr("pystate_cli.programs.program_process.subprocess", SimpleNamespace(run=run_module, DEVNULL=DEVNULL))
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from tests.cli.terminal import TerminalCommand
 from tests.core.snapshot.snapshots import COUNT, WORDS, write_savepoint
 from tests.ops.jobmanager.harness import REPOSITORY
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 HEAD = """\
 from pystate.common import Types
 from pystate.datastream import StreamExecutionEnvironment

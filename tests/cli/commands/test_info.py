@@ -12,6 +12,8 @@ from pystate_cli.commands.info import info_arguments
 from pystate_cli.views.plan_view import plan_view
 from tests.ops.jobmanager.harness import REPOSITORY
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 WORD_COUNT = REPOSITORY / "examples" / "word_count.py"
 JOB = """
 import sys

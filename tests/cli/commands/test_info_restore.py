@@ -10,6 +10,8 @@ import pytest
 from tests.cli.terminal import TerminalCommand
 from tests.core.snapshot.snapshots import COUNT, WORDS, write_incremental, write_savepoint
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 JOB = """
 import sys
 from pystate.common import Types

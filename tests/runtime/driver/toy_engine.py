@@ -7,7 +7,6 @@ coordinator and the restore are those that jobs run with.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import pickle
 import threading
 import traceback
@@ -24,21 +23,11 @@ from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.slot.process import SlotProcess
 from pystate.runtime.slot.subtask import Subtask
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores
+from tests.forks import FORKS
 from tests.runtime.plan.programs import WORD
 from tests.waiting import LONGEST_S
 
 AT_ONCE = 5
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(
-    [
-        "pytest",
-        "pystate.runtime.slot.process",
-        "pystate.runtime.engines.real_time.driver.real_time_job_engine",
-        "pystate.runtime.engines.real_time.slot.real_time_subtask",
-        "pystate.core.state.rocksdb.rocksdb_keyed_state_backend",
-    ]
-)
-"""Slots are forked from a process that has imported what each of them would: that took longer than most tests."""
 
 
 def run_slot(pickled):
@@ -346,7 +335,7 @@ class ToySlots:
 
     def start(self):
         for pickled in self._pickles:
-            process = _FORKS.Process(target=run_slot, args=(pickled,), name="slot", daemon=True)
+            process = FORKS.Process(target=run_slot, args=(pickled,), name="slot", daemon=True)
             process.start()
             self._processes.append(process)
 
