@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,7 @@ from pystate.runtime.rest.failure_messages import OurError
 from pystate_cli.arguments.job_selection import JOB_ID, connect_to_job
 from pystate_cli.arguments.options import ConfDirOption, JsonOption, PropertyOption, VerboseOption
 from pystate_cli.arguments.savepoint_places import check_starting_snapshot, starting_path
-from pystate_cli.programs.given_program import given_program
+from pystate_cli.programs.given_program import check_program, given_program
 from pystate_cli.programs.program_arguments import (
     PROGRAM_FLAGS,
     PROGRAM_WITH_VALUE,
@@ -123,12 +125,16 @@ def debug(
         }
     else:
         directory = _job_directory(session, job)
-        failure = _kept(directory, arguments or [])
         submission = SubmissionFile.read_from(directory.submission)
+        failure = _kept(directory, arguments or [], {} if submission is None else submission.configuration)
         if submission is None:
             message = f"The job {directory.path.name} was not started by a job manager, so its program isn't known."
             raise UsageError(message, where=str(failure), hint="start it with pystate run")
+        check_program(Path(submission.job_file))
         place = submission.working_directory
+        if not Path(place).is_dir():
+            console.info(f"The folder in which the job was started is gone: {place}. The program is executed in this one.")
+            place = None
         settings = parse_dynamic_properties(properties or [])
         configuration = Configuration({**submission.configuration, **settings})
         request |= {
@@ -138,6 +144,8 @@ def debug(
             "savepoint_path": None if savepoint_path is None else starting_path(savepoint_path, configuration),
             "failure": str(failure),
         }
+    if as_test is not None:
+        _check_free(as_test)
     check_starting_snapshot(request["savepoint_path"], here=True)
     with tempfile.TemporaryDirectory(prefix="pystate-debug-") as folder:
         asked = Path(folder, "request.json")
@@ -160,22 +168,37 @@ def _job_directory(session: Session, text: str) -> JobDirectory:
     return session.home.job(found[0])
 
 
-def _kept(directory: JobDirectory, words: list[str]) -> Path:
+def _check_free(test: Path) -> None:
+    from pystate.testing.debug_process import WRITTEN
+
+    with contextlib.suppress(OSError):
+        if test.read_bytes().startswith(WRITTEN.encode()):
+            return
+    if os.path.lexists(test):
+        message = "There is another file already where the test is to be written."
+        raise UsageError(message, where=str(test), hint="name another file after --as-test")
+
+
+def _kept(directory: JobDirectory, words: list[str], configuration: dict[str, str]) -> Path:
     from pystate.runtime.job_folder.failing_record import kept_failing_records
 
     kept = kept_failing_records(directory.path)
     numbers = ", ".join(map(str, sorted(kept)))
     if not kept:
         message = f"The job {directory.path.name} has kept no record at which it failed."
-        raise UsageError(message, hint=f"run it with -D {PystateOptions.KEEP_FAILING_RECORDS.key}=10")
+        hint = f"run it with -D {PystateOptions.KEEP_FAILING_RECORDS.key}=10"
+        if Configuration(configuration).get(PystateOptions.KEEP_FAILING_RECORDS):
+            hint = "what timers, open(), sources and functions before key_by() fail of isn't kept: pystate exceptions JOB"
+        raise UsageError(message, hint=hint)
     if len(words) > 1 or (words and not words[0].isdecimal()):
         message = f"A kept record has a number: {numbers}; not {' '.join(words)}."
         raise UsageError(message)
-    number = int(words[0]) if words else max(kept)
-    if number not in kept:
-        message = f"The job has no kept record {number}; it has {numbers}."
+    wanted = words[0].lstrip("0") if words else str(max(kept))
+    found = [path for number, path in kept.items() if str(number) == wanted]
+    if not found:
+        message = f"The job has no kept record {wanted[:40]}; it has {numbers}."
         raise UsageError(message)
-    return kept[number]
+    return found[0]
 
 
 def debug_arguments(arguments: list[str]) -> list[str]:

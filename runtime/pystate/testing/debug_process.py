@@ -15,24 +15,29 @@ import pickle
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, TracebackType
 from typing import Any
 
 import pyarrow as pa
 
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.pystate_options import PystateOptions
-from pystate.common.errors import PystateError, UsageError
+from pystate.common.errors import JobGraphError, PystateError, UsageError, UserFunctionError
 from pystate.common.files.home import read_json
+from pystate.common.files.job_files import replace_file
 from pystate.common.processes.standard_streams import reader_is_gone, run_for_readers
 from pystate.common.user_code.program_classes import pickled
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
-from pystate.runtime.driver.program.submitted_program import submitted_configuration
+from pystate.runtime.driver.program.submitted_program import program_place, submitted_configuration
 from pystate.runtime.job_folder.failing_record import FailingRecord, RecordOutcome, read_failing_record
 from pystate.runtime.plan.chain import function_object
 from pystate.testing.program_harness import Program, ProgramHarness
 
+WRITTEN = '"""Written by pystate debug: one record in one operator of the job."""'
+"""The first line of a test."""
 _CALLED = (
     "process_element",
     "process_element1",
@@ -88,7 +93,7 @@ def replay(request: dict[str, Any]) -> int:
         PystateError: The program, the operator, the state or the record can't be used.
     """
     configuration = submitted_configuration(request["configuration"], None, None, allow_non_restored_state=False)
-    program = Program(Path(request["job_file"]), list(request["arguments"]), configuration)
+    program = _program(Path(request["job_file"]), list(request["arguments"]), configuration)
     answer = _Answer(as_json=request["json"])
     if request["failure"] is not None:
         kept = read_failing_record(Path(request["failure"]))
@@ -99,16 +104,49 @@ def replay(request: dict[str, Any]) -> int:
                 hint = f"start the job with a larger {PystateOptions.FAILING_RECORD_SIZE.key}, or {hint}"
             raise UsageError(message, where=request["failure"], hint=hint)
         failed = FailedRecords(program, kept, request["savepoint_path"])
-        failed.find(answer)
-        harness, (element, timestamp, number) = failed.harness_before()
+        with _told(request, f"what comes before the record in {kept.operator!r}: open(), state, other records"):
+            failed.find(answer)
+            harness, (element, timestamp, number) = failed.harness_before()
         # so a test may be written of it
         request = {**request, "operator": harness.uid, "timestamp": timestamp, "input": number, "record": repr(element)}
     else:
         element, number = program.value(request["record"]), int(request["input"])
         of_key = element if number == 1 else None
-        harness = program.harness(request["operator"], request["savepoint_path"], key_of=of_key)
+        with _told(request, "what comes before the record: open(), state"):
+            harness = program.harness(request["operator"], request["savepoint_path"], key_of=of_key)
     with harness:
         return _replay(request, program, harness, element, answer)
+
+
+def _program(job_file: Path, arguments: list[str], configuration: Configuration) -> Program:
+    try:
+        return Program(job_file, arguments, configuration)
+    except PystateError:
+        raise
+    except Exception as error:  # whatever the program raises
+        hint = "the program is executed up to its execute(), as it is now"
+        raise JobGraphError(error_sentence(error), where=program_place(error, job_file), hint=hint) from error
+
+
+@contextmanager
+def _told(request: dict[str, Any], place: str) -> Iterator[None]:
+    """Show where the program fails before the record is there to be processed; under the debugger stop there."""
+    try:
+        yield
+    except PystateError:
+        raise
+    except Exception as error:
+        _show(error, _Debugger() if request["debugger"] else None)
+        hint = "code of the program has changed or gone since" if isinstance(error, AttributeError | ImportError) else None
+        raise UserFunctionError(error_sentence(error), where=place, hint=hint) from error
+
+
+def _show(error: Exception, debugger: _Debugger | None) -> None:
+    sys.stdout.flush()
+    traceback.print_exception(type(error), error, _own_trace(error))
+    if debugger is not None and error.__traceback__ is not None:
+        debugger.reset()
+        debugger.interaction(None, error.__traceback__)
 
 
 def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, element: Any, answer: _Answer) -> int:
@@ -143,7 +181,7 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
         named = {**request, "operator": request["operator"] or harness.uid}
         test = harness_test(named, key, before, results, error, program, broadcast)
         try:
-            Path(request["as_test"]).write_text(test, "utf-8")
+            replace_file(Path(request["as_test"]), test.encode(), mode=0o666)  # less the umask
         except OSError as failed:
             message = f"The test can't be written: {failed.strerror}."
             raise UsageError(message, where=request["as_test"]) from failed
@@ -233,11 +271,7 @@ def _processed(harness: ProgramHarness, request: dict[str, Any], element: Any) -
     except Exception as error:
         if isinstance(error, BrokenPipeError) and reader_is_gone():
             raise  # not the function's fault: it has printed
-        sys.stdout.flush()
-        traceback.print_exception(type(error), error, _own_trace(error))
-        if debugger is not None and error.__traceback__ is not None:
-            debugger.reset()
-            debugger.interaction(None, error.__traceback__)
+        _show(error, debugger)
         return error
     return None
 
@@ -319,7 +353,7 @@ def harness_test(
     )
     name = "".join(char if char.isalnum() else "_" for char in operator).strip("_").lower()
     lines = [
-        '"""Written by pystate debug: one record in one operator of the job."""',
+        WRITTEN,
         "",
         "from pathlib import Path",
         "",

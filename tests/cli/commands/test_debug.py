@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 
 import pytest
@@ -142,3 +143,66 @@ def test_a_kept_record_that_is_not_there(pystate, failed_job, own_home):
     code, out, err = pystate("debug", failed_job)
     assert code == 2
     assert "try: run it with -D pystate.debug.keep-failing-records=10" in err
+
+
+def test_odd_kept_files_and_numbers_are_told_in_a_sentence(pystate, failed_job, own_home):
+    folder = PystateHome(own_home).job(failed_job).path / "failing-records"
+    code, out, err = pystate("debug", failed_job, "9" * 5000)
+    assert (code, out) == (2, "")
+    assert f"has no kept record {'9' * 40}; it has 1, 2." in err
+    assert pystate("debug", failed_job, "0001", "--json").code == 1, "it is number 1, which fails"
+    odd = folder / "7.record"
+    for make in (odd.mkdir, lambda: os.mkfifo(odd, 0o600), lambda: odd.symlink_to(folder / "nosuch")):
+        make()
+        code, out, err = pystate("debug", failed_job)
+        assert (code, out) == (1, "")
+        assert err.startswith("error: The kept record can't be read: ")
+        assert f"  at: {odd}" in err
+        odd.rmdir() if odd.is_dir() else odd.unlink()
+
+
+def test_a_program_that_has_changed_or_gone_since(pystate, failed_job, job, own_home, tmp_path):
+    submission = PystateHome(own_home).job(failed_job).submission
+    submission.write_text(submission.read_text().replace(f'"{tmp_path}"', f'"{tmp_path}/gone"'))
+    code, out, err = pystate("debug", failed_job)
+    assert code == 1, "it fails as before"
+    assert f"The folder in which the job was started is gone: {tmp_path}/gone." in err
+
+    for text, message in (
+        (
+            JOB.replace("    def open(self, ctx):", "    def open(self, ctx):\n        raise OSError('no database')"),
+            "OSError: no database",
+        ),
+        ("raise RuntimeError('early')\n" + JOB, "RuntimeError: early\n  at: "),
+        ("x = = 1", "SyntaxError: invalid syntax"),
+    ):
+        job.write_text(text)
+        code, out, err = pystate("debug", failed_job)
+        assert code == 1
+        assert f"error: {message}" in err
+        assert "pystate/testing" not in err, "no frames of ours"
+    job.unlink()
+    code, out, err = pystate("debug", failed_job)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: The job file can't be read: No such file or directory.")
+
+
+def test_a_test_never_takes_the_place_of_another_file(pystate, failed_job, job, tmp_path):
+    code, out, err = pystate("debug", failed_job, "--as-test", job)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: There is another file already where the test is to be written.")
+    assert job.read_text() == JOB
+    for _ in range(2):  # but that of its own test
+        assert pystate("debug", failed_job, "--as-test", tmp_path / "test_it.py").code == 1
+
+
+def test_a_job_that_keeps_records_but_none_of_this_failure(pystate, failed_job, own_home):
+    directory = PystateHome(own_home).job(failed_job)
+    for path in kept_failing_records(directory.path).values():
+        path.unlink()
+    written = SubmissionFile.read_from(directory.submission)
+    settings = {"pystate.debug.keep-failing-records": "10"}
+    SubmissionFile.of(dataclasses.replace(written, configuration=settings), failed_job, 1).write_to(directory.submission)
+    code, out, err = pystate("debug", failed_job)
+    assert code == 2
+    assert "try: what timers, open(), sources and functions before key_by() fail of isn't kept" in err

@@ -18,6 +18,7 @@ import msgpack
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import PystateError
 from pystate.common.files.job_files import replace_file
+from pystate.common.files.regular_files import open_regular
 
 _MAGIC, _VERSION = b"PSFR", 1
 _HEAD = len(_MAGIC) + 2 + hashlib.sha256().digest_size
@@ -144,11 +145,15 @@ def read_failing_record(path: Path) -> FailingRecord:
     """Read a kept record, whose pickles are executed by the user who replays it: another one's file is refused.
 
     Raises:
-        FailingRecordError: It is damaged, of another version, or somebody else could have written it.
-        OSError: It can't be read.
+        FailingRecordError: It is damaged, of another version, can't be read, or somebody else could have written it.
     """
-    found = path.stat()
+    try:
+        with open_regular(str(path)) as file:
+            found, data = os.fstat(file.fileno()), file.read()
+    except OSError as error:
+        message = f"The kept record can't be read: {error.strerror or error}."
+        raise FailingRecordError(message, where=str(path)) from error
     if found.st_uid != os.getuid() or found.st_mode & 0o022:
         message = "The kept record could have been written by somebody else, and replaying it runs what is in it."
         raise FailingRecordError(message, where=str(path), hint=f"if it is yours: chown $USER, chmod 600 {path}")
-    return FailingRecord.from_bytes(path.read_bytes(), str(path))
+    return FailingRecord.from_bytes(data, str(path))
