@@ -5,23 +5,29 @@ from __future__ import annotations
 import multiprocessing
 import os
 import runpy
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import reduction
+from pathlib import Path
 from typing import Any
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         "pytest",
+        # slots
         "pystate.runtime.slot.process",
         "pystate.runtime.engines.real_time.driver.real_time_job_engine",
         "pystate.runtime.engines.real_time.slot.real_time_subtask",
         "pystate.core.state.rocksdb.rocksdb_keyed_state_backend",
-        # what a program is asked about with, and what it imports
+        # job managers
+        "pystate.ops.jobmanager.server",
+        # what programs are asked about with
         "pystate.runtime.driver.program_plan",
         "pystate.runtime.driver.program_check",
+        "pystate.testing.debug_process",
         "pystate.datastream",
     ]
 )
@@ -42,26 +48,93 @@ def _received(duplicate: Any) -> int:
     return int(duplicate.detach())
 
 
-def run_module(command: Sequence[str], *, stdout: int, env: dict[str, str], **_: Any) -> subprocess.CompletedProcess[bytes]:
-    """Do what `subprocess.run` does for `[sys.executable, "-m", module, *words]` with nothing on stdin."""
-    python, option, module, *words = command
-    assert (python, option) == (sys.executable, "-m")
-    arguments = (module, words, env, _Descriptor(stdout), _Descriptor(2))
-    process = FORKS.Process(target=_module, args=arguments)
-    process.start()
-    process.join()
-    code = process.exitcode
-    process.close()
-    assert code is not None
-    return subprocess.CompletedProcess(list(command), code)
+class ForkedPython:
+    """What `subprocess.Popen` is for `[sys.executable, "-m", module, *words]`, or for `-c` and code; it reads nothing.
+
+    Args:
+        command: The command.
+        env: Its environment; None for ours.
+        cwd: Its folder; None for ours.
+        stdout: A descriptor; None for ours.
+        stderr: A descriptor; None for ours.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+    ) -> None:
+        self.args = list(command)
+        python, option, what, *words = command
+        assert python == sys.executable
+        run = {"-m": _run_module, "-c": _run_code}[option]
+        outputs = _Descriptor(1 if stdout is None else stdout), _Descriptor(2 if stderr is None else stderr)
+        arguments = (run, what, words, dict(os.environ if env is None else env), None if cwd is None else str(cwd), *outputs)
+        self._process = FORKS.Process(target=_run, args=arguments, daemon=True)
+        self._process.start()
+        assert self._process.pid is not None
+        self.pid: int = self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.poll()
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        code = self._process.exitcode
+        if code is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
 
 
-def _module(module: str, words: list[str], env: dict[str, str], stdout: int, stderr: int) -> None:
-    os.dup2(stdout, 1)
-    os.dup2(stderr, 2)
+def run_module(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Do what `subprocess.run` does without `check`, for a command of `ForkedPython`."""
+    streams = {name: options.get(name) for name in ("env", "cwd", "stdout", "stderr")}
+    return subprocess.CompletedProcess(list(command), ForkedPython(command, **streams).wait())
+
+
+def _run(
+    run: Callable[[str], object],
+    what: str,
+    words: list[str],
+    env: dict[str, str],
+    cwd: str | None,
+    stdout: int,
+    stderr: int,
+) -> None:
+    for descriptor, standard in ((stdout, 1), (stderr, 2)):
+        os.dup2(descriptor, standard)
+        os.close(descriptor)
     os.environ.clear()
     os.environ.update(env)
-    sys.argv = [module, *words]
+    if cwd is not None:
+        os.chdir(cwd)
+    sys.argv = ["-c", *words]
     sys.path.insert(0, os.getcwd())
-    sys.modules.pop(module, None)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    run(what)
+
+
+def _run_module(name: str) -> None:
+    sys.modules.pop(name, None)  # it becomes __main__
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+
+
+def _run_code(code: str) -> None:
+    exec(code, {"__name__": "__main__"})  # noqa: S102 - of the tests

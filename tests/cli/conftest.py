@@ -58,8 +58,10 @@ def pystate(capfd: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
 
 @pytest.fixture
 def forked_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork the processes that programs are asked about in; `pystate info` and `check` of a terminal start real ones."""
-    monkeypatch.setattr("pystate_cli.programs.program_process.subprocess", SimpleNamespace(run=run_module, DEVNULL=DEVNULL))
+    """Fork the processes that programs are asked about in; commands on a terminal start real ones."""
+    forks = SimpleNamespace(run=run_module, DEVNULL=DEVNULL)
+    for module in ("programs.program_process", "commands.debug"):
+        monkeypatch.setattr(f"pystate_cli.{module}.subprocess", forks)
 
 
 @pytest.fixture

@@ -55,6 +55,8 @@ def replace(file: Path, begin: str, line: str) -> None:
 class Upgraded(ManagerProcess):
     """A home whose job manager is replaced by that of another release."""
 
+    popen = subprocess.Popen
+
     def upgrade(self, release: Path) -> None:
         if self.process is not None:
             self.process.terminate()

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
 import urllib.error
@@ -19,6 +18,7 @@ from pystate.common.configuration.file_system_settings import settings_environme
 from pystate.common.files.home import PystateHome, read_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.ops.jobmanager.server import job_manager
+from tests.forks import ForkedPython
 from tests.waiting import LONGEST_S
 from tests.waiting import wait_until as eventually
 
@@ -152,10 +152,12 @@ class ManagerProcess(Manager):
     """A job manager in a process of its own, which can be killed.
 
     Attributes:
+        popen: What starts it: a fork, or `subprocess.Popen` where it must import anew.
         serve: The Python that is the process.
         variables: More of its environment.
     """
 
+    popen: Any = ForkedPython
     serve = _SERVE
 
     def __init__(self, root: Path, settings: dict[str, str] | None = None, driver: tuple[str, ...] = FAKE_DRIVER) -> None:
@@ -163,16 +165,16 @@ class ManagerProcess(Manager):
         self.driver = driver
         self.settings = {**WITHOUT_TRAINING, **(settings or {})}
         self.variables: dict[str, str] = {}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Any = None
 
     def start(self, port: int = 0) -> ManagerProcess:
         self.home.root.mkdir(exist_ok=True)
         with self.home.jobmanager_log.open("ab") as log:
-            self.process = subprocess.Popen(
+            self.process = self.popen(
                 [sys.executable, "-c", self.serve, str(self.home.root), str(port), json.dumps(self.settings), *self.driver],
                 env={**os.environ, **settings_environment(), "PYTHONPATH": self.python_path, **self.variables},
-                stdout=log,
-                stderr=log,
+                stdout=log.fileno(),
+                stderr=log.fileno(),
             )
         eventually(lambda: (read_json(self.home.jobmanager) or {}).get("pid") == self.process.pid)
         return self
