@@ -15,6 +15,8 @@ from tests.core.snapshot.snapshots import COUNT, write_savepoint
 from tests.ops.jobmanager.harness import Manager, ManagerThread
 from tests.runtime.checkpoint.stats.statistics import Statistics
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 CAMEL_CASE = re.compile(r"[a-z][a-zA-Z0-9]*|p\d+")
 COMMANDS: dict[str, list[list[str]]] = {
     "run": [["-d", "PROGRAM"]],

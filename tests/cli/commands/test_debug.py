@@ -17,6 +17,8 @@ from tests.cli.terminal import TerminalCommand
 from tests.core.snapshot.snapshots import COUNT, WORDS, write_savepoint
 from tests.testing.test_program_harness import JOB
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 
 @pytest.fixture
 def job(tmp_path):
