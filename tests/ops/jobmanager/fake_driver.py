@@ -12,6 +12,7 @@ and those in FAKE_DRIVER_ARGUMENTS. What few of them need is imported where it i
 --die S CODE        the process ends with CODE (negative: a signal) S seconds after RUNNING began
 --fail-user S       FAILED by the user's own code S seconds after RUNNING began
 --epochs MS         finish an epoch of 100 rows every MS milliseconds
+--engine NAME       the engine that it says it runs on
 --print-every MS    print a line in two pieces every MS milliseconds while RUNNING
 --name NAME         the job's name
 --die-until N       --die holds for attempts below N only
@@ -102,6 +103,7 @@ class FakeDriver:
             "plan_warnings": [],
             "checkpoint_config": None,
             "application_id": self.option("--application") or None,
+            "engine": self.option("--engine") or None,
         }
         earlier = read_json(self.directory.status)
         if earlier is not None:

@@ -106,7 +106,9 @@ class HostedJob:
             self.tracker.report_pending(pending)
             for index in range(self.subtasks):
                 self.tracker.report_ack(self._taken, COUNT.uid, index, metrics(at + 100 + index, size=1000 * (index + 1)))
-            done: Any = SimpleNamespace(checkpoint_id=self._taken, epoch=self._taken, path=pending.location.uri)
+            done: Any = SimpleNamespace(
+                checkpoint_id=self._taken, epoch=self._taken, path=pending.location.uri, completion_timestamp=at + 110
+            )
             self.tracker.report_completed(done)
 
     def finish(self) -> None:

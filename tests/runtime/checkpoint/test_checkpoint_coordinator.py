@@ -263,8 +263,13 @@ def test_functions_hear_of_a_checkpoint_once_its_metadata_is_there_and_whoever_a
     assert one.coordinator.latest_snapshot().location.exists
     time.sleep(0.05)
     assert not future.done()
+    (listed,) = one.coordinator.statistics()["history"]
+    assert listed["completion_timestamp"] >= listed["latest_ack_timestamp"]
+    assert "notification_timestamp" not in listed
     one.slots.telling.set_result(True)
     assert future.result(LONGEST_S).heard
+    (listed,) = one.coordinator.statistics()["history"]
+    assert listed["notification_timestamp"] >= listed["completion_timestamp"]
 
 
 def test_a_slot_that_is_lost_while_functions_are_told_holds_nobody_up(bench):
@@ -275,6 +280,7 @@ def test_a_slot_that_is_lost_while_functions_are_told_holds_nobody_up(bench):
     wait_until(lambda: one.slots.told == [(1, True)])
     one.slots.telling.cancel()
     assert not future.result(LONGEST_S).heard
+    assert "notification_timestamp" not in one.coordinator.statistics()["history"][0]
 
 
 def test_functions_hear_of_a_savepoint_only_if_the_job_ends_at_it(bench):

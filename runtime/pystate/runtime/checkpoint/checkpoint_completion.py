@@ -74,11 +74,13 @@ class CheckpointCompletion:
             listener(completed)
         told = self._attempt.tell(checkpoint, completed=True)
         # a job that is stopped or has read its sources ends after its last checkpoint: its functions must be notified first
-        told.add_done_callback(
-            lambda told: checkpoint.request.future.set_result(
-                replace(completed, heard=not told.cancelled() and told.result())
-            )
-        )
+        told.add_done_callback(lambda told: self._told(checkpoint, completed, heard=not told.cancelled() and told.result()))
+
+    def _told(self, checkpoint: PendingCheckpoint, completed: CompletedCheckpoint, *, heard: bool) -> None:
+        if heard and checkpoint.commits:
+            self._statistics.tracker.report_notified(checkpoint.checkpoint_id)
+            self._statistics.changed(soon=False)
+        checkpoint.request.future.set_result(replace(completed, heard=heard))
 
     def _finalize(self, checkpoint: PendingCheckpoint, cut: SourceCut) -> CompletedCheckpoint | None:
         """Write the metadata; return None if that failed, or the checkpoint expired while the storage hung."""

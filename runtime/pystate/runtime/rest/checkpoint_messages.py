@@ -61,20 +61,73 @@ class CheckpointFigures(RestMessage):
     alignment_duration: int | None = None
 
 
+class CheckpointDuration(RestMessage):
+    """How long the two parts of a checkpoint took, in ms.
+
+    Attributes:
+        sync: The synchronous part.
+        asynchronous: The asynchronous part.
+    """
+
+    sync: int
+    asynchronous: int = entry("async")
+
+
+class CheckpointAlignment(RestMessage):
+    """What happened while barriers were aligned.
+
+    Attributes:
+        buffered: Bytes that were held back: their channel's barrier had come, and that of another one had not.
+        processed: Bytes that were processed.
+        persisted: Bytes in flight that are in the checkpoint.
+        duration: In ms; -1 where it isn't known.
+    """
+
+    buffered: int
+    processed: int
+    persisted: int
+    duration: int
+
+
+class CompletedSubtaskCheckpointStatistics(RestMessage):
+    """A subtask that has acknowledged.
+
+    Attributes:
+        index: Its number, from 0.
+        start_delay: How long the barrier took to it.
+        unaligned_checkpoint: Whether the barrier has overtaken records here.
+    """
+
+    class_name: Literal["completed"] = entry("className", default="completed")
+    index: int
+    ack_timestamp: int
+    end_to_end_duration: int
+    checkpointed_size: int
+    state_size: int
+    checkpoint: CheckpointDuration
+    alignment: CheckpointAlignment
+    start_delay: int
+    unaligned_checkpoint: bool = False
+    aborted: bool = False
+    status: Literal["completed"] = "completed"
+
+
 class TaskCheckpointStatistics(CheckpointFigures):
-    """An operator's part of a checkpoint; `uid` and `name` are ours.
+    """An operator's part of a checkpoint; `uid`, `name` and `last_subtask` are ours.
 
     Attributes:
         uid: Its uid.
         name: What people call it.
+        last_subtask: The subtask that acknowledged last; not there where all of them are listed.
     """
 
     uid: str = ""
     name: str = ""
+    last_subtask: CompletedSubtaskCheckpointStatistics | None = unless_none(default=None)
 
 
 class CheckpointStatistics(CheckpointFigures):
-    """A checkpoint; `failure_reason`, `epoch`, `path`, `restore_timestamp` and `waits_...` are ours.
+    """A checkpoint; from `failure_reason` on the fields are ours.
 
     Attributes:
         class_name: Its status in small letters.
@@ -88,6 +141,9 @@ class CheckpointStatistics(CheckpointFigures):
         failure_reason: The name of the reason in Flink's list, such as `CHECKPOINT_EXPIRED`.
         waits_for_epoch: The epoch whose end its barrier waits for, while it does.
         waits_since: Since when.
+        completion_timestamp: When its metadata was written, after the last acknowledgement: since then it can be restored.
+        notification_timestamp: When all functions had been notified of that; not there of a savepoint, and while some have
+            not been.
         epoch: After which its barrier stands.
         path: Where it is, or would have been.
         restore_timestamp: When the job last started from it; null where it never did.
@@ -106,6 +162,8 @@ class CheckpointStatistics(CheckpointFigures):
     failure_reason: str | None = unless_none(default=None)
     waits_for_epoch: int | None = unless_none(default=None)
     waits_since: int | None = unless_none(default=None)
+    completion_timestamp: int | None = unless_none(default=None)
+    notification_timestamp: int | None = unless_none(default=None)
     epoch: int | None = None
     path: str | None = None
     restore_timestamp: int | None = None
@@ -201,57 +259,6 @@ class CheckpointingStatistics(RestMessage):
     summary: CheckpointsSummary
     latest: LatestCheckpoints
     history: list[CheckpointStatistics]
-
-
-class CheckpointDuration(RestMessage):
-    """How long the two parts of a checkpoint took, in ms.
-
-    Attributes:
-        sync: The synchronous part.
-        asynchronous: The asynchronous part.
-    """
-
-    sync: int
-    asynchronous: int = entry("async")
-
-
-class CheckpointAlignment(RestMessage):
-    """What happened while barriers were aligned.
-
-    Attributes:
-        buffered: Bytes that were held back: their channel's barrier had come, and that of another one had not.
-        processed: Bytes that were processed.
-        persisted: Bytes in flight that are in the checkpoint.
-        duration: In ms; -1 where it isn't known.
-    """
-
-    buffered: int
-    processed: int
-    persisted: int
-    duration: int
-
-
-class CompletedSubtaskCheckpointStatistics(RestMessage):
-    """A subtask that has acknowledged.
-
-    Attributes:
-        index: Its number, from 0.
-        start_delay: How long the barrier took to it.
-        unaligned_checkpoint: Whether the barrier has overtaken records here.
-    """
-
-    class_name: Literal["completed"] = entry("className", default="completed")
-    index: int
-    ack_timestamp: int
-    end_to_end_duration: int
-    checkpointed_size: int
-    state_size: int
-    checkpoint: CheckpointDuration
-    alignment: CheckpointAlignment
-    start_delay: int
-    unaligned_checkpoint: bool = False
-    aborted: bool = False
-    status: Literal["completed"] = "completed"
 
 
 class PendingSubtaskCheckpointStatistics(RestMessage):

@@ -63,8 +63,18 @@ class Statistics:
 
     def complete(self, number: int) -> Statistics:
         pending = self._pending[number]
-        done: Any = SimpleNamespace(checkpoint_id=number, epoch=pending.epoch, path=pending.location.uri)
+        done: Any = SimpleNamespace(
+            checkpoint_id=number, epoch=pending.epoch, path=pending.location.uri, completion_timestamp=self.now
+        )
         self.tracker.report_completed(done)
+        return self
+
+    def complete_and_notify(self, number: int, completed: int, notified: int) -> Statistics:
+        """Complete a checkpoint and notify its functions, so many ms after its trigger."""
+        self.now = self._pending[number].trigger_timestamp + completed
+        self.complete(number)
+        self.now = self._pending[number].trigger_timestamp + notified
+        self.tracker.report_notified(number)
         return self
 
     def run(self, *numbers: int, **options: Any) -> Statistics:

@@ -20,7 +20,7 @@ from tests.runtime.checkpoint.stats.statistics import Statistics
 
 SAVEPOINT = CheckpointType.SAVEPOINT
 SLOWEST = ("sync_duration", "async_duration", "start_delay", "alignment_duration")
-OURS = {"epoch", "path", "restore_timestamp", *SLOWEST}
+OURS = {"epoch", "path", "restore_timestamp", "completion_timestamp", *SLOWEST}
 COUNT = CheckpointedTask("count", "c0" * 16, "count -> print")
 OUR_TASK = {
     "uid": "count",
@@ -236,6 +236,7 @@ def test_our_own_fields_are_the_slowest_subtasks(driver: Driver) -> None:
     driver.complete(pending)
     (entry,) = driver.tracker.to_rest()["history"]
     assert {name: entry[name] for name in OURS} == {
+        "completion_timestamp": driver.now,
         "epoch": 41,
         "path": "file:/ckpt/chk-1",
         "sync_duration": 9,
@@ -351,6 +352,34 @@ def test_an_id_that_comes_again_is_a_new_checkpoint(driver: Driver) -> None:
     assert [one["id"] for one in driver.tracker.to_rest()["history"]] == [1, 2]
 
 
+# -- after the last acknowledgement
+
+
+def test_when_a_checkpoint_was_completed_and_its_functions_notified_outlives_the_driver() -> None:
+    of = Statistics().trigger(1, at=1_000).acknowledge(1, "count", 0, after=20).complete_and_notify(1, 30, 45)
+    of.run(2)
+
+    tracker = CheckpointStatsTracker.from_plain(json.loads(json.dumps(of.tracker.to_plain())), 10, lambda: 0)
+
+    told = tracker.to_rest()["history"]
+    assert (told[1]["completion_timestamp"], told[1]["notification_timestamp"]) == (1_030, 1_045)
+    assert told[0]["completion_timestamp"] == of.now
+    assert "notification_timestamp" not in told[0], "nobody has said so"
+
+
+def test_the_subtask_that_acknowledged_last_is_told_of_each_operator() -> None:
+    of = Statistics().trigger(1)
+    for subtask, after in ((1, 90), (0, 70)):
+        of.acknowledge(1, "count", subtask, after=after)
+
+    told = of.tracker.details(1)
+
+    assert told is not None
+    count, total = told["tasks"].values()
+    assert (count["last_subtask"]["index"], count["last_subtask"]["end_to_end_duration"]) == (1, 90)
+    assert "last_subtask" not in total, "none has"
+
+
 # -- details
 
 
@@ -358,7 +387,11 @@ def test_details_break_down_by_operator(driver: Driver) -> None:
     driver.run(6, 1795232042719, 59, 265)
     details = driver.tracker.details(6)
     assert details is not None
+    last = details["tasks"][COUNT.vertex_id].pop("last_subtask")
     assert details["tasks"] == {COUNT.vertex_id: TASK_OF_SIX}
+    told = driver.tracker.subtask_details(6, COUNT.vertex_id)
+    assert told is not None
+    assert last == told["subtasks"][0]
     assert {**details, "tasks": {}} == driver.tracker.to_rest()["history"][0]
 
 

@@ -58,6 +58,12 @@ class TaskStateStats(StatsData):
         """Return one number of each subtask that has acknowledged."""
         return column_of(self.subtasks, name)
 
+    @property
+    def last_subtask(self) -> int | None:
+        """The subtask that acknowledged last; None before the first has."""
+        times = self.column("ack_timestamp")
+        return max(zip(times, self.subtasks, strict=True))[1] if times else None
+
     def to_columns(self, triggered: int) -> dict[str, Any]:
         """Return it as plain data, with subtasks in columns.
 
@@ -236,10 +242,17 @@ class _EndedCheckpointStats(CheckpointStats):
 
 @dataclass(kw_only=True)
 class CompletedCheckpointStats(_EndedCheckpointStats):
-    """A checkpoint that completed; `discarded` once it has been deleted."""
+    """A checkpoint that completed; `discarded` once it has been deleted.
+
+    Attributes:
+        completion_timestamp: When its metadata was written, ms since 1970; None of one that an older driver completed.
+        notification_timestamp: When the last function had been notified; None of a savepoint, and while some aren't.
+    """
 
     status = CheckpointStatsStatus.COMPLETED
     discarded: bool = False
+    completion_timestamp: Natural | None = unless_none(default=None)
+    notification_timestamp: Natural | None = unless_none(default=None)
 
 
 @dataclass(kw_only=True)

@@ -132,10 +132,16 @@ class StatisticsFile:
             self.tracker = left
         return self.tracker
 
-    def changed(self) -> None:
-        """Schedule a write; returns at once."""
+    def changed(self, *, soon: bool = True) -> None:
+        """Schedule a write; returns at once.
+
+        Args:
+            soon: Whether it is worth a write of its own; else it is written with the next change, or with `close`.
+        """
         with self._lock:
             self._changed = True
+            if not soon:
+                return
             if self._thread is None and not self._closed:
                 self._thread = threading.Thread(target=self._loop, name="checkpoint-statistics", daemon=True)
                 self._thread.start()

@@ -77,13 +77,20 @@ def checkpoint(stats: CheckpointStats, *, with_tasks: bool = False) -> Checkpoin
         savepoint_format=stats.savepoint_format,
         trigger_timestamp=stats.trigger_timestamp,
         checkpoint_type=_type(stats),
-        tasks={task.vertex_id: _task(stats, task) for task in stats.tasks.values()} if with_tasks else {},
+        tasks={task.vertex_id: _task_with_last(stats, task) for task in stats.tasks.values()} if with_tasks else {},
         epoch=stats.epoch,
         path=stats.path,
         restore_timestamp=stats.restore_timestamp,
     )
     if isinstance(stats, CompletedCheckpointStats):
-        return replace(common, class_name="completed", external_path=stats.path, discarded=stats.discarded)
+        return replace(
+            common,
+            class_name="completed",
+            external_path=stats.path,
+            discarded=stats.discarded,
+            completion_timestamp=stats.completion_timestamp,
+            notification_timestamp=stats.notification_timestamp,
+        )
     if isinstance(stats, FailedCheckpointStats):
         return replace(
             common,
@@ -106,6 +113,12 @@ def _type(stats: CheckpointStats) -> CheckpointKind:
 def _task(stats: CheckpointStats, task: TaskStateStats) -> TaskCheckpointStatistics:
     found = stats.figures_of([task], stats.duration_until(latest_ack([task])))
     return TaskCheckpointStatistics(**vars(found), uid=task.uid, name=task.name)
+
+
+def _task_with_last(stats: CheckpointStats, task: TaskStateStats) -> TaskCheckpointStatistics:
+    last = task.last_subtask
+    told = None if last is None else _acknowledged(stats, last, task.subtasks[last])
+    return replace(_task(stats, task), last_subtask=told)
 
 
 def task_with_subtasks(stats: CheckpointStats, task: TaskStateStats) -> TaskCheckpointStatisticsWithSubtaskDetails:
@@ -143,8 +156,12 @@ def _task_summary(stats: CheckpointStats, metrics: list[SubtaskCheckpointMetrics
 def _subtask(
     stats: CheckpointStats, index: int, metrics: SubtaskCheckpointMetrics | None
 ) -> CompletedSubtaskCheckpointStatistics | PendingSubtaskCheckpointStatistics:
-    if metrics is None:
-        return PendingSubtaskCheckpointStatistics(index=index)
+    return PendingSubtaskCheckpointStatistics(index=index) if metrics is None else _acknowledged(stats, index, metrics)
+
+
+def _acknowledged(
+    stats: CheckpointStats, index: int, metrics: SubtaskCheckpointMetrics
+) -> CompletedSubtaskCheckpointStatistics:
     return CompletedSubtaskCheckpointStatistics(
         index=index,
         ack_timestamp=metrics.ack_timestamp,

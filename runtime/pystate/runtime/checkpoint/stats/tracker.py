@@ -120,12 +120,24 @@ class CheckpointStatsTracker:
             stats = self._in_progress.pop(completed.checkpoint_id, None)
             if stats is None:
                 return
-            done = replace(stats.completed(), epoch=completed.epoch, path=completed.path)
+            done = replace(
+                stats.completed(),
+                epoch=completed.epoch,
+                path=completed.path,
+                completion_timestamp=completed.completion_timestamp,
+            )
             self._count(completed=1)
             self._ended(done, "savepoint" if done.is_savepoint else "completed")
             for name, value in _summarized(done).items():
                 if value is not None:
                     self._summaries[name].add(value)
+
+    def report_notified(self, checkpoint_id: int) -> None:
+        """Record that all functions have been notified of a completed checkpoint."""
+        with self._lock:
+            stats = self._find(checkpoint_id)
+            if isinstance(stats, CompletedCheckpointStats):
+                stats.notification_timestamp = self._clock()
 
     def report_failed(
         self, pending: PendingCheckpoint | None, reason: CheckpointFailureReason, message: str | None = None

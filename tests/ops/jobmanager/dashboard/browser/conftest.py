@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from tests.ops.jobmanager.dashboard.browser.pages import SNAPSHOTS, Pages
 from tests.ops.jobmanager.harness import ManagerThread
 from tests.runtime.checkpoint.stats.statistics import Statistics
@@ -34,6 +35,22 @@ def job(manager: ManagerThread) -> str:
     found = manager.submit("--epochs", "200", "--write-savepoint", "--name", "word count")
     manager.wait_for(found, "RUNNING")
     Statistics().run(5).write(manager.home.job(found).checkpoints)
+    return found
+
+
+@pytest.fixture(scope="package")
+def barriers(manager: ManagerThread) -> str:
+    """A job on the real-time engine, whose third barrier was not acknowledged by all."""
+    found = manager.submit("--engine", "real-time", "--name", "orders")
+    manager.wait_for(found, "RUNNING")
+    of = Statistics().run(1)
+    for number in (2, 3):
+        of.trigger(number)
+        for uid, subtask, after in (("count", 0, 60), ("count", 1, 90), ("total", 0, 100))[: 3 if number == 2 else 2]:
+            of.acknowledge(number, uid, subtask, after, alignment_ms=7)
+    of.complete_and_notify(2, 130, 150)
+    of.fail(3, CheckpointFailureReason.CHECKPOINT_EXPIRED)
+    of.write(manager.home.job(found).checkpoints)
     return found
 
 

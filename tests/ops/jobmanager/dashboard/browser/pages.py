@@ -18,13 +18,14 @@ HARMLESS = re.compile(r"Failed to load resource: the server responded with a sta
 expect.set_options(timeout=TIMEOUT_MS)
 
 
-def all_pages(job: str, failed: str) -> list[str]:
+def all_pages(job: str, failed: str, barriers: str) -> list[str]:
     return [
         "/",
         "/savepoints",
         "/cluster",
         "/login",
         f"/jobs/{failed}/exceptions",
+        f"/jobs/{barriers}",
         *(f"/jobs/{job}{view}" for view in VIEWS),
     ]
 

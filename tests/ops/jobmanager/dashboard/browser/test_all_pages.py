@@ -26,11 +26,11 @@ WIDEST = """[...document.querySelectorAll("main *, header *")].filter((one) => !
     ("width", "scheme", "locale"), [(320, "light", "zh-CN"), (320, "dark", "en-GB"), (2560, "dark", "zh-CN")]
 )
 def test_no_page_is_wider_than_the_screen(
-    browser: Browser, manager: ManagerThread, job: str, failed: str, width: int, scheme: Any, locale: str
+    browser: Browser, manager: ManagerThread, job: str, failed: str, barriers: str, width: int, scheme: Any, locale: str
 ) -> None:
     context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, locale=locale)
     pages = Pages(context, manager)
-    for hash_ in all_pages(job, failed):
+    for hash_ in all_pages(job, failed, barriers):
         page = pages.go(hash_)
         expect(page.get_by_role("heading").first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= width, page.evaluate(WIDEST)
@@ -42,13 +42,13 @@ def test_no_page_is_wider_than_the_screen(
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_nothing_serious_is_in_the_way_of_a_screen_reader(
-    browser: Browser, manager: ManagerThread, job: str, failed: str, scheme: Any
+    browser: Browser, manager: ManagerThread, job: str, failed: str, barriers: str, scheme: Any
 ) -> None:
     size: Any = {"width": 1300, "height": 900}
     context = browser.new_context(viewport=size, color_scheme=scheme, locale="en-GB", bypass_csp=True)  # axe is injected
     pages = Pages(context, manager)
     found: list[str] = []
-    for hash_ in all_pages(job, failed):
+    for hash_ in all_pages(job, failed, barriers):
         page = pages.go(hash_)
         expect(page.get_by_role("heading").first).to_be_visible()
         for one in Axe().run(page).response["violations"]:

@@ -86,6 +86,65 @@ def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> N
     ]
 
 
+PARTS = "(given) => import(new URL('ui/app/pages/barriers.js', location.href)).then(({ partsOf }) => given.map(partsOf))"
+SPANS = "(given) => import(new URL('ui/app/pages/barriers.js', location.href)).then(({ spansOf }) => spansOf(given))"
+
+
+def test_the_parts_of_a_barrier_reach_from_its_trigger_to_the_last_thing_known(pages: Pages) -> None:
+    whole = {
+        "trigger_timestamp": 1000,
+        "end_to_end_duration": 100,
+        "start_delay": 30,
+        "alignment_duration": None,
+        "sync_duration": 50,
+        "async_duration": 90,  # of another subtask than the longest synchronous part
+        "completion_timestamp": 1130,
+        "notification_timestamp": 1150,
+    }
+    failed = {"trigger_timestamp": 1000, "end_to_end_duration": 70, "start_delay": 20, "status": "FAILED"}
+    nothing = {"trigger_timestamp": 1000, "end_to_end_duration": -1}
+    told: Any = pages.page.evaluate(PARTS, [whole, failed, nothing])
+    kinds = ("delay", "alignment", "sync", "async", "acknowledging", "failed", "completing", "notifying")
+    assert [[one[kind] for kind in kinds] for one in told] == [
+        [30, 0, 50, 20, 0, 0, 30, 20],
+        [20, 0, 0, 0, 0, 50, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+    subtask = {"start_delay": 5, "alignment": {"duration": -1}, "checkpoint": {"sync": 1, "async": 2}}
+    spans: Any = pages.page.evaluate(SPANS, {"end_to_end_duration": 10, **subtask})
+    assert spans == [["delay", 0, 5], ["alignment", 5, 5], ["sync", 5, 6], ["async", 6, 8], ["acknowledging", 8, 10]]
+
+
+def test_barriers_of_the_real_time_engine_have_a_time_line_that_the_keyboard_walks(
+    pages: Pages, barriers: str, job: str
+) -> None:
+    page = pages.go(f"/jobs/{barriers}")
+    line = page.locator("section").filter(has=page.get_by_role("heading", name="Time line of barriers"))
+    expect(line.get_by_role("heading", name="Barrier 3")).to_be_visible()
+    expect(line.get_by_role("img").first).to_have_attribute("aria-label", re.compile("parts of the last barriers"))
+    expect(line.get_by_role("row").filter(has_text="not acknowledged")).to_have_count(1)
+
+    earlier = line.get_by_role("button", name="Earlier")
+    earlier.press("Enter")
+    expect(line.get_by_role("heading", name="Barrier 2")).to_be_visible()
+    row = line.get_by_role("row").filter(has_text="count")
+    expect(row).to_contain_text("subtask 1 was the last")
+    assert row.locator("td").all_text_contents()[2:] == ["34 ms", "7 ms", "4 ms", "5 ms", "9.1 KiB", "90 ms"]
+    completed = line.get_by_role("row").filter(has_text="Completed")
+    expect(completed).to_contain_text("130 ms")
+    expect(line.get_by_role("row").filter(has_text="Functions notified")).to_contain_text("150 ms")
+
+    row.get_by_role("button").press("Enter")
+    expect(line.get_by_role("row").filter(has_text="Subtask 0")).to_contain_text("60 ms")
+    line.get_by_role("button", name="Later").press("Enter")
+    expect(line.get_by_role("heading", name="Barrier 3")).to_be_visible()
+    expect(line.get_by_role("button", name="Later")).to_be_disabled()
+
+    pages.go(f"/jobs/{job}")
+    expect(page.get_by_role("heading", name="Time line of epochs")).to_be_visible()
+    expect(line).to_have_count(0)
+
+
 def test_the_log_follows(pages: Pages, manager: ManagerThread, job: str) -> None:
     page = pages.go(f"/jobs/{job}/log")
     log = page.locator("pre.log")

@@ -8,6 +8,7 @@ import { useAnswer } from "../rest.js";
 import { isOutlier, NO_WATERMARK, tasksOf } from "../tasks.js";
 import { t } from "../words.js";
 import { Actions } from "./actions.js";
+import { Barriers } from "./barriers.js";
 import { CheckpointsView } from "./checkpoints.js";
 import { ExceptionsView } from "./exceptions.js";
 import { Graph } from "./graph.js";
@@ -93,6 +94,7 @@ function GraphView({ jid, job, session, now }) {
         <${Plot} time=${false} label=${t("Duration of the last epochs")} unit=${duration} data=${[progress["epoch-durations"].map((_, index) => progress.epoch - progress["epoch-durations"].length + 1 + index), progress["epoch-durations"]]} series=${[{ label: t("duration"), color: "--c1", bars: true }]} /><//>` : html`<${Panel} title=${t("Busiest subtask")}><${Plot} label=${t("Share of time that the busiest subtask works")} unit=${(value) => `${Math.round(value)} %`} data=${[kept.at, kept.busy]} series=${[{ label: t("busy"), color: "--c4" }]} /><//>`}
     </div>` : null}
     ${progress?.epochs?.length ? html`<${Timeline} epochs=${progress.epochs} />` : null}
+    ${progress?.engine === "real-time" ? html`<${Barriers} jid=${jid} />` : null}
     <${Sources} jid=${jid} job=${job} metrics=${metrics?.metrics} progress=${progress} loggedIn=${session.loggedIn} />
     ${job.pystate.warnings?.map((text) => html`<${Notice} kind="warn" key=${text}><${Told} text=${text} /><//>`)}`;
 }

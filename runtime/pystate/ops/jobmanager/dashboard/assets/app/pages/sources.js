@@ -20,7 +20,7 @@ export function partitionsOf(metrics) {
 }
 
 export function Sources({ jid, job, metrics, progress, loggedIn }) {
-  const { latest } = useOnce(loggedIn ? `/jobs/${jid}/checkpoints` : null).data ?? {};
+  const { latest } = useOnce(loggedIn ? `/jobs/${jid}/checkpoints?limit=1` : null).data ?? {};
   const path = latest?.completed?.external_path;
   const { data, error } = useOnce(path ? withQuery("/pystate/savepoints/sources", { path }) : null);
   const failed = error?.status === 404 ? null : error; // a checkpoint that later ones have replaced meanwhile
