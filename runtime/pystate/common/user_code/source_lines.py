@@ -65,6 +65,28 @@ def class_lines(kind: type) -> tuple[str, ast.ClassDef] | None:
     return None
 
 
+def function_lines(code: CodeType) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    """Return the definition of a function in its file; None if it isn't known, as of one of two like lambdas in a line."""
+    tree = _parsed(code.co_filename)
+    kinds = ast.Lambda if code.co_name == "<lambda>" else (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = [
+        node
+        for node in (() if tree is None else ast.walk(tree))
+        if isinstance(node, kinds) and _first_line(node) == code.co_firstlineno and _takes(node, code)
+    ]
+    return found[0] if len(found) == 1 and getattr(found[0], "name", code.co_name) == code.co_name else None
+
+
+def _takes(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, code: CodeType) -> bool:
+    taken = [argument.arg for argument in (*node.args.posonlyargs, *node.args.args)]
+    return taken == list(code.co_varnames[: code.co_argcount])
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> int:
+    decorators = getattr(node, "decorator_list", None)
+    return decorators[0].lineno if decorators else node.lineno
+
+
 def _encloses(node: ast.ClassDef, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 

@@ -39,6 +39,7 @@ from pystate.runtime.driver.program.restore_check import RestoreCheck, check_aga
 from pystate.runtime.driver.program.state_declarations import StateDeclaration, WrongDeclaration, declarations
 from pystate.runtime.driver.program.submitted_program import GraphExecutor, answered, program_trace, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
+from pystate.runtime.driver.program.wrong_functions import wrong_functions
 from pystate.runtime.execution.restore import load_snapshot
 from pystate.runtime.job_folder.restart_strategies import restart_warnings
 from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
@@ -95,6 +96,9 @@ class CheckExecutor(GraphExecutor):
         self.findings += [ProgramFinding.of(refusal, "graph") for refusal in program_refusals(graph, configuration)]
         self.findings += _undefined_names(graph)
         self.findings += _wrong_elements(graph)
+        for wrong in wrong_functions(graph):
+            severity = Severity.ERROR if wrong.fails else Severity.WARNING
+            self.findings.append(ProgramFinding.of(wrong.error, "function", wrong.place, severity))
         states = self._states(graph, uids)
         self._look_at_configuration(configuration)
         if not refusals:  # what follows goes by uids

@@ -1,0 +1,179 @@
+"""What `pystate check` says of functions that fail at their first element, or do nothing."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from pystate.common import Time, Types, WatermarkStrategy
+from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.functions import KeyedProcessFunction, MapFunction, ProcessFunction
+from pystate.datastream.state import ValueStateDescriptor
+from pystate.datastream.window import TumblingEventTimeWindows
+from pystate.runtime.driver.program.wrong_functions import wrong_functions
+
+PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
+
+
+class ForgetsToYield(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        value[1] + 1
+
+
+class YieldsFromTimers(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_event_time_timer(5)
+
+    def on_timer(self, timestamp, ctx):
+        yield timestamp
+
+
+class OnlyRaises(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        raise ValueError(value)
+
+
+class ReturnsAList(ProcessFunction):
+    def process_element(self, value, ctx):
+        return [value]
+
+
+class LacksContext(KeyedProcessFunction):
+    def process_element(self, value):
+        yield value
+
+
+class OpensWithNothing(MapFunction):
+    def open(self):
+        pass
+
+    def map(self, value):
+        return value
+
+
+class TakesAnything(MapFunction):
+    def open(self, *_):
+        pass
+
+    def map(self, *values, **_):
+        return values[0]
+
+
+class TimersWithoutKey(ProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(5)
+        yield value
+
+
+class NeverFires(KeyedProcessFunction):
+    def process_element(self, value, ctx):
+        ctx.timer_service().register_processing_time_timer(5)
+        yield value
+
+
+class WritesInOpen(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+        self.seen.update(0)
+
+    def process_element(self, value, ctx):
+        yield value
+
+
+class WritesAField(KeyedProcessFunction):
+    def open(self, runtime_context):
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen", Types.LONG()))
+        self.names = {}
+        self.names.update(a=1)
+
+    def process_element(self, value, ctx):
+        yield value
+
+
+def by_set(value):
+    return {value[0]}
+
+
+def by_name(value):
+    names = {value[0]: 1}
+    return next(iter(names))
+
+
+def one_part(value):
+    return (value[0],)
+
+
+def in_windows(stream):
+    keyed = stream.key_by(lambda value: value[0])
+    return keyed.window(TumblingEventTimeWindows.of(Time.seconds(5))).reduce(lambda one, other: one)
+
+
+def timed(stream):
+    return stream.assign_timestamps_and_watermarks(
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(Assigner())
+    )
+
+
+class Assigner(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+def keyed(function):
+    return lambda stream: stream.key_by(lambda value: value[0]).process(function)
+
+
+@pytest.mark.parametrize(
+    ("build", "fails", "message", "named"),
+    [
+        (lambda s: s.map(lambda one, other: one), True, "missing a required argument: 'other'", None),
+        (lambda s: s.key_by(by_name).reduce(lambda one: one), True, "'Reduce' is called with (one, other)", None),
+        (keyed(LacksContext()), True, "process_element() of 'KeyedProcess' is called", LacksContext.process_element),
+        (lambda s: s.map(OpensWithNothing()), True, "open() of 'Map' is called with", OpensWithNothing.open),
+        (lambda s: s.map(one_part, output_type=PAIR), True, "returns 1 of the 2 fields", one_part),
+        (lambda s: s.key_by(by_set).reduce(lambda one, other: one), True, "key_by() gets a set", by_set),
+        (lambda s: s.process(TimersWithoutKey()), True, "timers on a stream without", TimersWithoutKey.process_element),
+        (keyed(NeverFires()), False, "has no on_timer()", NeverFires.process_element),
+        (keyed(WritesInOpen()), True, "uses keyed state in open()", WritesInOpen.open),
+        (keyed(ForgetsToYield()), False, "never yields: nothing comes out", ForgetsToYield.process_element),
+        (in_windows, True, "nothing gives the elements of 'Collection Source' a timestamp", None),
+        (lambda s: in_windows(s.assign_timestamps_and_watermarks(WatermarkStrategy.for_monotonous_timestamps())),
+         True, "nothing gives the elements of", None),
+    ],
+)  # fmt: skip
+def test_what_fails_or_is_in_vain_whatever_comes(build, fails, message, named):
+    (wrong,) = found(build)
+    assert wrong.fails is fails
+    assert message in wrong.error.message
+    file, _, line = wrong.place.rpartition(", line ")
+    assert file == __file__
+    if named is not None:
+        lines, first = inspect.getsourcelines(named)
+        assert first <= int(line) < first + len(lines)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda s: s.map(TakesAnything()),
+        lambda s: s.map(str),
+        lambda s: s.map(lambda value, rest=None: (value, rest), output_type=PAIR),
+        lambda s: s.map(lambda value: (*value, 1), output_type=PAIR),
+        lambda s: s.key_by(by_name).reduce(max),
+        lambda s: in_windows(timed(s)),
+        lambda s: s.process(ReturnsAList()),
+        keyed(YieldsFromTimers()),
+        keyed(OnlyRaises()),
+        keyed(WritesAField()),
+    ],
+)
+def test_what_may_be_right_is_not_told(build):
+    assert found(build) == []
+
+
+def found(build):
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    build(environment.from_collection([("a", 1)], type_info=PAIR)).print()
+    return list(wrong_functions(environment._graph()))
