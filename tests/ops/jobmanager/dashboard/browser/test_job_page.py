@@ -218,3 +218,32 @@ def test_an_address_of_no_job_is_told(pages: Pages, hash_: str) -> None:
     expect(page.get_by_role("alert").filter(has_text="not the id of a job")).to_be_visible()
     page.get_by_role("link", name="Savepoints").click()
     expect(page.get_by_role("heading", name="Savepoints")).to_be_visible()
+
+
+def test_a_key_of_the_running_job_is_watched_and_its_consistency_named(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}/state")
+    panel = page.locator("section").filter(has=page.get_by_role("heading", name="A key of the running job"))
+
+    def look(state: str, key: str, consistency: str) -> None:
+        panel.locator("select[name=state]").select_option(state)
+        panel.locator("input[name=key]").fill(key)
+        panel.locator("select[name=consistency]").select_option(consistency)
+        panel.get_by_role("button", name="Watch", exact=True).click()
+
+    look("query-name", "1", "checkpointed")
+    expect(panel.locator("code.value")).to_have_text("[1,2]")
+    expect(panel.locator("dl")).to_contain_text("checkpoint 3")
+    expect(panel.locator("dl")).to_contain_text("A failure does not take it back.")
+    look("query-name", "1", "live")
+    expect(panel.locator("dl")).to_contain_text("epoch 18")
+    expect(panel.locator("dl")).to_contain_text("A failure may take it back")
+    look("counts", "a", "live")
+    expect(panel.get_by_role("row").filter(has_text="bee")).to_contain_text("2")
+    look("words", "to be", "live")
+    expect(panel.locator("dl")).to_contain_text("and more")
+    expect(panel).to_contain_text(f"pystate query {job} words 'to be' --consistency live")
+    look("counts", "nobody", "live")
+    expect(panel.get_by_role("alert")).to_contain_text("no value")
+    expect(panel.locator("dl")).to_have_count(0)
+    panel.get_by_role("button", name="Stop watching").click()
+    expect(panel.get_by_role("alert")).to_have_count(0)

@@ -1,14 +1,14 @@
 // A job's state by operator, state and key group; the rows of a snapshot; the value of a key in the running job.
 import { html, useState } from "../preact.js";
-import { Command, Failure, Notice, Panel, Waiting } from "../components.js";
-import { bytes, commandLine, count, nameOfPath } from "../format.js";
+import { Command, Facts, Failure, Notice, Panel, useClock, Waiting } from "../components.js";
+import { age, bytes, commandLine, count, nameOfPath } from "../format.js";
 import { useAnswer, useOnce, withQuery } from "../rest.js";
 import { t } from "../words.js";
 
 const PAGE = 25;
 
 export function StateView({ jid, job, session }) {
-  const { data } = useAnswer(`/jobs/${jid}/checkpoints`);
+  const { data } = useAnswer(`/jobs/${jid}/checkpoints?limit=1`);
   if (!session.loggedIn) return html`<${Notice} title=${t("State is shown to whoever is logged in.")}><a href="#/login">${t("Log in")}</a><//>`;
   const latest = [data?.latest.completed, data?.latest.savepoint].filter(Boolean).sort((a, b) => b.trigger_timestamp - a.trigger_timestamp)[0];
   return html`<${LiveKey} jid=${jid} running=${job.state === "RUNNING"} />
@@ -113,6 +113,18 @@ function LiveKey({ jid, running }) {
       <button class="main">${t("Watch")}</button>
       ${wanted ? html`<button type="button" onClick=${() => want(null)}>${t("Stop watching")}</button>` : null}
     </form>
-    ${wanted ? html`<${Failure} error=${error} />${data ? html`<pre class="trace">${JSON.stringify(data, null, 1)}</pre>` : null}<${Command} text=${commandLine("pystate query", [jid, wanted.state, wanted.key], { "--consistency": wanted.consistency === "live" ? "live" : null })} />` : null}
+    ${wanted ? html`<${Failure} error=${error} />${data?.version && (!error || error.status === 503) ? html`<${Looked} key=${path} at=${data} consistency=${wanted.consistency} />` : error ? null : html`<${Waiting} />`}<${Command} text=${commandLine("pystate query", [jid, wanted.state, wanted.key], { "--consistency": wanted.consistency === "live" ? "live" : null })} />` : null}
   <//>`;
+}
+
+// What a key had when it was looked at last, and of which version of the state that is.
+function Looked({ at, consistency }) {
+  const now = useClock();
+  const { version } = at;
+  const of = version["checkpoint-id"] !== null ? t("checkpoint {id}", { id: version["checkpoint-id"] }) : version.epoch < 0 ? t("what the job started from") : t("epoch {epoch}", { epoch: version.epoch });
+  const kept = consistency === "live" ? t("A failure may take it back: it is in no checkpoint yet.") : t("A failure does not take it back.");
+  const value = "value" in at ? html`<code class="value">${JSON.stringify(at.value)}</code>` : null;
+  const rows = at.entries?.map((one) => [JSON.stringify(one.key), JSON.stringify(one.value)]) ?? at.elements?.map((one, index) => [String(index), JSON.stringify(one)]);
+  return html`<${Facts} of=${[value ? [t("Value"), value] : [at.entries ? t("Entries") : t("Elements"), `${count(rows?.length ?? 0)}${at.cursor ? ` ${t("and more")}` : ""}`], [t("As of"), of, t("{age} ago", { age: age(now, version.timestamp) })], [t("Consistency"), consistency === "live" ? t("of the last finished epoch") : t("of the last completed checkpoint"), kept]]} />
+    ${rows ? html`<div class="scroll" tabindex="0"><table class="compact"><thead><tr><th>${at.entries ? t("Key") : "#"}</th><th>${t("Value")}</th></tr></thead><tbody>${rows.map(([key, shown]) => html`<tr key=${key}><td class="mono small">${key}</td><td class="mono small">${shown}</td></tr>`)}</tbody></table></div>` : null}`;
 }
