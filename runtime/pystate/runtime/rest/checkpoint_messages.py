@@ -113,7 +113,7 @@ class CompletedSubtaskCheckpointStatistics(RestMessage):
 
 
 class TaskCheckpointStatistics(CheckpointFigures):
-    """An operator's part of a checkpoint; `uid`, `name` and `last_subtask` are ours.
+    """An operator's part of a checkpoint; Flink has no `uid`, `name` and `last_subtask`.
 
     Attributes:
         uid: Its uid.
@@ -127,7 +127,7 @@ class TaskCheckpointStatistics(CheckpointFigures):
 
 
 class CheckpointStatistics(CheckpointFigures):
-    """A checkpoint; from `failure_reason` on the fields are ours.
+    """A checkpoint; Flink has none of the fields from `failure_reason` on.
 
     Attributes:
         class_name: Its status in small letters.
@@ -230,7 +230,7 @@ class RestoredCheckpointStatistics(RestMessage):
 
 
 class LatestCheckpoints(RestMessage):
-    """The last ones; null where there is none.
+    """The last checkpoints; null where there is none.
 
     Attributes:
         completed: The last checkpoint that completed.
@@ -251,8 +251,8 @@ class CheckpointingStatistics(RestMessage):
     Attributes:
         counts: How many there were.
         summary: Figures over all that completed.
-        latest: The last ones.
-        history: The last ones of all, the newest first.
+        latest: The last one of each kind.
+        history: The last ones of all kinds, the newest first.
     """
 
     counts: CheckpointCounts

@@ -79,7 +79,7 @@ ITSELF = Leader(address="", instance="")
 
 
 class StandbyConfiguration(DashboardConfiguration):
-    """The same of a job manager that doesn't lead.
+    """What a web page needs to know of a job manager that doesn't lead.
 
     Attributes:
         pystate_leader: Who leads; null where nobody does.
@@ -152,8 +152,8 @@ class SpareDriverInfo(RestMessage):
         state: `WARMING`, or `READY`.
         duration: Milliseconds for which it is in this state.
         memory: Bytes that it holds, with its JVM and all else that it has started; 0 where nobody can tell.
-        working_directory: It takes jobs that are submitted from there,
-        parallelism: with this parallelism.
+        working_directory: The folder from which its job must be submitted.
+        parallelism: The parallelism that its job must have.
     """
 
     pid: int

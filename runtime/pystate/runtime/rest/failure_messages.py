@@ -80,7 +80,7 @@ class FailureCause(RestMessage):
         class_name: The name of the error's class; where a function of the job raised it, the author's.
         stack_trace: Its stack trace.
         serialized_throwable: The Java object that Flink's client rebuilds, in base64.
-        pystate: The same in our shape.
+        pystate: The same with place and hint.
     """
 
     class_name: str = entry("class")

@@ -34,7 +34,7 @@ class IOMetricsInfo(RestMessage):
 
     Attributes:
         read_bytes: 0 where it isn't known.
-        read_bytes_complete: Whether it is known, and so on.
+        read_bytes_complete: Whether `read-bytes` is known; the other three likewise.
         busy_time: "NaN" where it isn't known.
     """
 
@@ -86,7 +86,7 @@ class PlanInput(RestMessage):
 
     Attributes:
         id: The node that does.
-        num: Its number among those that do.
+        num: Its number among the node's inputs.
         exchange: How what it sends is kept.
         ship_strategy: How what it sends is spread over subtasks.
     """
@@ -122,7 +122,7 @@ class JobPlan(RestMessage):
     """Which operator feeds which.
 
     Attributes:
-        nodes: The last ones first.
+        nodes: Downstream nodes first.
     """
 
     jid: HexId
@@ -174,7 +174,7 @@ class StreamGuaranteeInfo(RestMessage):
 
 
 class JobDetailsOurs(RestMessage):
-    """What is ours of a job.
+    """What pystate adds to a job.
 
     Attributes:
         attempt: The number of the execution attempt, from 0.
@@ -199,13 +199,13 @@ class JobDetailsInfo(RestMessage):
     Attributes:
         jid: Its id.
         application_id: The same.
-        stoppable: False, as of every job of a Flink of today.
+        stoppable: Always false, as in Flink.
         max_parallelism: The number of key groups; -1 before the job has been planned.
         now: When this was answered.
         timestamps: When it last came to each state; 0 where it never did.
         vertices: The tasks that run in slots; a source that Spark reads is a node of the plan only.
         status_counts: Vertices by state.
-        pystate: What is ours.
+        pystate: What pystate adds.
     """
 
     jid: HexId
@@ -282,7 +282,7 @@ class ExecutionConfigInfo(RestMessage):
 
 
 class JobConfigOurs(RestMessage):
-    """What is ours of a job's configuration.
+    """What pystate adds to a job's configuration.
 
     Attributes:
         configuration: The options it was submitted with, secrets hidden.
@@ -308,9 +308,9 @@ class RootExceptionInfo(RestMessage):
         stacktrace: Its stack trace.
         timestamp: When.
         failure_labels: Empty.
-        task_name: Null, as the next two.
+        task_name: Always null, like the next two.
         concurrent_exceptions: Empty.
-        pystate: The same in our shape.
+        pystate: The same with place and hint.
     """
 
     exception_name: str = entry("exceptionName")

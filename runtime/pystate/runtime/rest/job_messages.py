@@ -62,7 +62,7 @@ class EmbeddedProgram(RestMessage):
 
 
 class JobSummaryOurs(RestMessage):
-    """What is ours of a job.
+    """What pystate adds to a job in short.
 
     Attributes:
         restarts: How often it was restarted.
@@ -94,7 +94,7 @@ class JobDetails(RestMessage):
         last_modification: When it came to that state.
         tasks: Its subtasks.
         pending_operators: 0.
-        pystate: What is ours.
+        pystate: What pystate adds.
     """
 
     jid: HexId

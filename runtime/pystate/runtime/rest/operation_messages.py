@@ -79,10 +79,10 @@ class CheckpointInfo(RestMessage):
 
 
 class AsynchronousOperationInfo(RestMessage):
-    """What became of a deletion.
+    """What became of a deletion or a rescale.
 
     Attributes:
-        failure_cause: Why nothing was deleted; missing where all went well.
+        failure_cause: Why it failed; missing where it did not.
     """
 
     failure_cause: FailureCause | None = unless_none("failure-cause", default=None)
@@ -210,7 +210,7 @@ class DisposalResult(RestMessage):
     Attributes:
         status: Whether it is complete.
         operation: What became of it; null before.
-        pystate: Missing.
+        pystate: Always missing.
     """
 
     status: QueueStatus

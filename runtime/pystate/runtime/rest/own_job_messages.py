@@ -64,8 +64,8 @@ class EpochParts(RestMessage):
         sources: To ask the sources how far there is something to read.
         planning: For Spark to plan it.
         log: To write down what is to be read and what was done.
-        run: To read, to compute in the subtasks and to hand on results; all of an epoch that is no batch of Spark's, as
-            those of sources in slots and of timers are none.
+        run: To read, to compute in the subtasks and to hand on results. Of an epoch that is no batch of Spark's (of
+            sources in slots, of timers) the whole duration.
     """
 
     began: int

@@ -86,7 +86,7 @@ class TaskManagersInfo(RestMessage):
 
 
 class TaskManagerDetailsInfo(TaskManagerInfo):
-    """One of them, slot by slot.
+    """A driver, slot by slot.
 
     Attributes:
         allocated_slots: Its slots.

@@ -31,7 +31,8 @@ _SECTION = re.compile(r"^### ([A-Z]+ \S+)\n\n(.*?)(?=^##|\Z)", re.MULTILINE | re
 _GENERATED = ("Query:", "Body:", "Answer:")
 _FIELDS = "## Fields\n"
 _ABOUT_FIELDS = """\
-What answers consist of. *Maybe* is said of a field that is not always there.
+What answers consist of. *Maybe* marks a field that is not always there. A field without a text means what its name says,
+as in Flink.
 """
 
 

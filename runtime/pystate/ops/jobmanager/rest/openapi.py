@@ -59,7 +59,7 @@ def openapi_route(routes: Iterable[RestRoute]) -> RestRoute:
     def serve(_request: RestRequest) -> dict[str, Any]:
         return document
 
-    route = RestRoute("GET", "/pystate/openapi.json", serve, "This document.", Any, is_public=True)
+    route = RestRoute("GET", "/pystate/openapi.json", serve, "All routes, described for programs.", Any, is_public=True)
     document = openapi_document([*routes, route])
     return route
 

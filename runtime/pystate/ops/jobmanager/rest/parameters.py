@@ -244,7 +244,7 @@ CHOSEN_JOB_ID = Parameter[str | None](
 FORMAT_TYPE = one_word("formatType", "The savepoint's format.", "CANONICAL", ("CANONICAL", "NATIVE"), "savepoint format")
 MESSAGE = Parameter[str | None](
     "message",
-    "What is to be said about the savepoint; ours.",
+    "What is to be said about the savepoint; not Flink's.",
     nullable(TEXT),
     _message,
 )

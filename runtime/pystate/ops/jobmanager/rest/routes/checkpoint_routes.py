@@ -26,8 +26,10 @@ _CHECKPOINT_TYPE = one_word(
     "checkpoint type",
 )
 
-_LIMIT = optional_number("limit", "How many checkpoints are listed, the newest first; all of them by default. Ours.", 1)
-_BEFORE = optional_number("before", "Only checkpoints with a lower id are listed. Ours.")
+_LIMIT = optional_number(
+    "limit", "How many checkpoints are listed, the newest first; all of them by default. Not Flink's.", 1
+)
+_BEFORE = optional_number("before", "Only checkpoints with a lower id are listed. Not Flink's.")
 
 
 def _checkpoints(request: RestRequest) -> dict[str, Any]:

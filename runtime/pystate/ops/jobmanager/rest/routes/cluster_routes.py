@@ -91,5 +91,5 @@ ROUTES = (
     RestRoute("GET", "/config", _config, "What a web page about this job manager needs.", _CONFIG),
     RestRoute("DELETE", "/cluster", _shut_down, "End the job manager; jobs go on.", EmptyResponseBody, owner_only=True),
     RestRoute("GET", "/taskmanagers", _all, "The drivers that run, and their slots.", TaskManagersInfo),
-    RestRoute("GET", "/taskmanagers/{taskmanager_id}", _one, "One of them.", TaskManagerDetailsInfo),
+    RestRoute("GET", "/taskmanagers/{taskmanager_id}", _one, "A driver, and its slots.", TaskManagerDetailsInfo),
 )

@@ -120,7 +120,7 @@ ROUTES = (
         "GET",
         "/jobmanager/logs/{log_name}",
         _log_file,
-        "One of them.",
+        "One of the job manager's log files.",
         None,
         media_type=_LOG_TYPE,
         owner_only=True,

@@ -50,7 +50,7 @@ _SUBMISSION = (
     _submitted("job_name", "What it is called; the program's name for it where null.", nullable(TEXT)),
     _submitted("attached", "Whether somebody reads what it prints.", TRUTH),
     _submitted("origins", "Where each option was set, as text, for people.", mapping(TEXT)),
-    _submitted("environment", "The environment variables of the driver; ours where empty.", mapping(TEXT)),
+    _submitted("environment", "The environment variables of the driver; the job manager's own where empty.", mapping(TEXT)),
     CHOSEN_JOB_ID,
 )
 _OFFSET = number("offset", "How many bytes to leave out.", 0, high=_LARGEST_FILE)

@@ -31,10 +31,10 @@ _RANGE = {"type": "integer", "minimum": 1, "maximum": MAX_PARALLELISM}
 WANTED = Parameter[int]("parallelism", "What the job's successor is to get.", _RANGE, _parallelism, required=True)
 WARM = truth(
     "warm",
-    "Whether a driver gets warm as far as it can, for a job that somebody starts at some time in the next minutes; else one"
-    " gets ready as soon as it can, where the successor has another parallelism.",
+    "Whether a driver is warmed up for a successor that is started some time in the next minutes. Else one is made ready"
+    " as soon as possible, if the successor has another parallelism.",
 )
-_READY = truth("ready", "Whether a driver gets ready as soon as it can also where the parallelism stays what it is.")
+_READY = truth("ready", "Whether a driver is made ready as soon as possible even if the parallelism stays the same.")
 PARALLELISM = Parameter[int | None](
     "parallelism",
     "The number of subtasks; that of the submission where it is missing.",
@@ -48,7 +48,7 @@ _JOB_NAME = Parameter[str | None](
 )
 _CHOSEN_KEEPER = Parameter[str | None](
     "keeper",
-    "The id of who needs it: the same one again is the same request. Chosen here where it is missing.",
+    "The id of the client that needs it: the same one again is the same request. Chosen here where it is missing.",
     nullable(JOB_ID.schema),
     lambda name, value: None if value is None else JOB_ID.read(name, value),
 )
@@ -56,7 +56,7 @@ WITHOUT_STATE = truth("allow_non_restored_state", "Whether state that no operato
 
 KEEPER = Parameter[str | None](
     "keeper",
-    "Who needs it no more: it stays as long as others do. Without one it is deleted for all.",
+    "The client that no longer needs it: it stays as long as others do. Without one it is deleted for all.",
     JOB_ID.schema,
     lambda name, value: None if value is None else JOB_ID.read(name, value),
 )
@@ -116,15 +116,29 @@ ROUTES = (
         "POST",
         _KEPT_PATH,
         _keep,
-        "Keep what a job can be started with again when it has ended.",
+        "Keep what a job can be started with again after it has ended.",
         ResubmissionInfo,
         body=(WANTED, WARM, _READY, _CHOSEN_KEEPER),
         owner_only=True,
         refusals=(404, 507),
     ),
-    RestRoute("GET", _KEPT_PATH, _kept, "What is kept of a job.", ResubmissionInfo, owner_only=True, refusals=(404,)),
     RestRoute(
-        "DELETE", _KEPT_PATH, _forget, "Delete what is kept of a job.", EmptyResponseBody, query=(KEEPER,), owner_only=True
+        "GET",
+        _KEPT_PATH,
+        _kept,
+        "What is kept of a job to start it with again.",
+        ResubmissionInfo,
+        owner_only=True,
+        refusals=(404,),
+    ),
+    RestRoute(
+        "DELETE",
+        _KEPT_PATH,
+        _forget,
+        "Delete what is kept of a job to start it with again.",
+        EmptyResponseBody,
+        query=(KEEPER,),
+        owner_only=True,
     ),
     RestRoute(
         "POST",
