@@ -46,6 +46,13 @@ class JobManagerUnreachableError(ControlError):
     """No job manager that leads answers."""
 
 
+def unknown_host(host: str, error: OSError) -> ConfigurationError:
+    """Return the error that nobody knows the host of a job manager."""
+    message = f"Nobody knows the host {host} of the job manager: {error.strerror}."
+    hint = "give HOST:PORT with a host that this machine can resolve, by this option or PYSTATE_JOBMANAGER"
+    return ConfigurationError(message, where=PystateOptions.JOBMANAGER_ADDRESS.key, hint=hint)
+
+
 class JobManagerRefusesError(JobManagerUnreachableError):
     """A job manager answers that it takes no programs at the moment: it doesn't lead, or its disk is full."""
 
@@ -165,8 +172,7 @@ class JobManagerClient:
             answer = connection.getresponse()
             content = answer.read(_MOST_ANSWER_BYTES)
         except socket.gaierror as error:
-            message = f"Nobody knows the host {host} of the job manager: {error.strerror}."
-            raise ConfigurationError(message, where=PystateOptions.JOBMANAGER_ADDRESS.key) from error
+            raise unknown_host(host, error) from error
         except (OSError, http.client.HTTPException) as error:
             untold = "" if has_port(address) else f" No port was given, so it was looked for at {DEFAULT_PORT}."
             message = f"The job manager at {address} doesn't answer: {error}.{untold}"

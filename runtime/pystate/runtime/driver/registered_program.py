@@ -31,7 +31,7 @@ from pystate.common.files.tokens import read_home_token
 from pystate.common.processes.job_manager_address import parse_address
 from pystate.common.processes.job_manager_proofs import REGISTRATION_PROTOCOL, control_secret, new_nonce
 from pystate.common.processes.rest_client_security import configured_tls, configured_token
-from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerUnreachableError
+from pystate.runtime.driver.job_manager_client import JobManagerClient, JobManagerUnreachableError, unknown_host
 from pystate.runtime.job_folder.registration import MOST_INTERVAL_MS, Registration, RegistrationAnswer, file_to_text
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 
@@ -127,8 +127,7 @@ def _own_address(addresses: list[str]) -> str:
                 return str(probe.getsockname()[0])
         except OSError as error:
             if number == len(addresses):
-                message = f"Nobody knows the host {host} of the job manager: {error.strerror}."
-                raise ConfigurationError(message, where=PystateOptions.JOBMANAGER_ADDRESS.key) from error
+                raise unknown_host(host, error) from error
     raise AssertionError
 
 

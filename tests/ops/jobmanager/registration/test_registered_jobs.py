@@ -167,11 +167,12 @@ def test_a_job_that_the_job_manager_has_started_can_not_be_registered(served: In
         served.dispatcher.registered.check(job_id, "1")
 
 
-def test_a_host_that_nobody_knows_is_named(tmp_path: Path) -> None:
+def test_a_host_that_nobody_knows_is_named_with_what_to_do(tmp_path: Path) -> None:
     home = PystateHome(tmp_path)
     home.token.write_text("0" * 64)
-    with pytest.raises(PystateError, match=r"Nobody knows the host no\.such\.host\.invalid of the job manager"):
+    with pytest.raises(PystateError, match=r"Nobody knows the host no\.such\.host\.invalid of the job manager") as refused:
         JobManagerTerms.of(Configuration({"pystate.jobmanager.address": "no.such.host.invalid:8081"}), home)
+    assert "PYSTATE_JOBMANAGER" in str(refused.value.hint)
 
 
 def test_a_home_without_a_secret_is_told_what_to_do(tmp_path: Path) -> None:
