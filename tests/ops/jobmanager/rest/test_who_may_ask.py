@@ -83,7 +83,8 @@ async def ask(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    given = {"host": "127.0.0.1", **dict(headers)}
+    hosts = [] if any(name == "host" for name, _ in headers) else [("host", "127.0.0.1")]
+    given = [*hosts, *headers]
     scope = {
         "type": "http",
         "http_version": "1.1",
@@ -93,7 +94,7 @@ async def ask(
         "raw_path": path.encode(),
         "root_path": "",
         "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+        "headers": [(name.encode(), value.encode()) for name, value in given],
         "server": ("127.0.0.1", 8081),
     }
     await app(scope, receive, send)
@@ -136,6 +137,12 @@ def test_the_token_of_the_operators_opens_nothing_where_it_is_not_configured(ser
         return {await ask(served.app, route.method, filled(path), shown) for route, path in owners}
 
     assert asyncio.run(ask_all()) == {(401, 0)}
+
+
+def test_a_request_with_two_hosts_is_refused_whichever_comes_first(served: InProcess) -> None:
+    ours, other = ("host", "127.0.0.1:8081"), ("host", "evil.example")
+    for hosts in ((ours, other), (other, ours), (ours, ours)):
+        assert asyncio.run(ask(served.app, "GET", "/jobs", *hosts)) == (400, 0)
 
 
 FOREIGN = [

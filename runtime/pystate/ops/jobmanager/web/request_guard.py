@@ -87,6 +87,8 @@ class RequestGuard:
                 await JSONResponse({"errors": [_ENDS]}, status_code=503)(scope, receive, send_named)
 
     def _refusal(self, headers: Headers) -> tuple[int, str] | None:
+        if len(headers.getlist("host")) > 1:
+            return 400, "A request has one host."
         host = headers.get("host", "")
         if not self._is_ours(host):
             return 403, f"The host name {shown(host)} is not one of this job manager."
