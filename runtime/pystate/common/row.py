@@ -354,8 +354,11 @@ _until_kinds: list[Callable[[], None]] = []
 def when_kinds_are_used(call: Callable[[], None]) -> None:
     """Register a function to be called when this process creates its first row of another kind than INSERT.
 
-    Until then, readers of all rows of a job need not check the kinds.
+    Until then, readers of all rows of a job need not check the kinds. A process that has already made one calls it at once.
     """
+    if _kinds_used:
+        call()
+        return
     _until_kinds.append(call)
 
 
@@ -367,6 +370,20 @@ def _rebuild(fields: tuple[str, ...] | bool | None, values: list[Any], kind: Row
 
 _kinds_used = False
 """Whether this process has made rows of other kinds than INSERT."""
+
+
+_kinds_expected = False
+
+
+def expect_kinds() -> None:
+    """Note that the program has something that makes rows of other kinds than INSERT, if only in other processes."""
+    global _kinds_expected  # noqa: PLW0603
+    _kinds_expected = True
+
+
+def kinds_are_expected() -> bool:
+    """Return whether this process has made rows of other kinds than INSERT, or something that makes them."""
+    return _kinds_used or _kinds_expected
 
 
 def _look_at_kinds() -> None:

@@ -16,13 +16,13 @@ from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.timer_service import TimeDomain
 from pystate.core.metrics.sample import sorted_figures
-from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, KIND_COLUMN, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.plan.chain import Chain, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.runtime.plan.task_output import OutputKind, OutputSpec
+from pystate.runtime.plan.task_output import KindsPlace, OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.testing.golden_run import GoldenRun
 from pystate.testing.operator_snapshot import UID, OperatorSnapshot, repartition
@@ -128,7 +128,7 @@ class OperatorTestHarness:
         attempt: int = 0,
     ) -> None:
         self._inputs = list(inputs)
-        self._codecs = [RecordCodec(read.type_info, kind.value) for read in self._inputs]
+        self._codecs = [RecordCodec(read.type_info, kind.value, kinds=True) for read in self._inputs]
         self._key_codec = KeyCodec(key_type)
         self._key = KeyColumn(KEY_FIELD, key_type)
         self._directory = tempfile.TemporaryDirectory(prefix="pystate-test-")
@@ -141,7 +141,7 @@ class OperatorTestHarness:
         self._outputs = [CollectedOutput(RecordCodec(type_info, "output").decode) for type_info in types.values()]
         self._output_of = dict(zip(types, self._outputs, strict=True))
         ends = [
-            Chain(outputs=[OutputSpec(number, OutputKind.FRAME, "output", type_info)])
+            Chain(outputs=[OutputSpec(number, OutputKind.FRAME, "output", type_info, kinds=KindsPlace.WHERE_USED)])
             for number, type_info in enumerate(types.values())
         ]
         self._task = TaskSpec(
@@ -436,6 +436,9 @@ class OperatorTestHarness:
             internal, groups = self._key_codec.internal, self._task.max_parallelism
             arrays.append(pa.array([self._key_codec.key_group(internal(key), groups) for key in keys], pa.int32()))
             fields += [self._key.field(), pa.field(KEY_GROUP_FIELD, pa.int32())]
+        if (kinds := codec.kinds_of(prepared)) is not None:
+            arrays.append(kinds)
+            fields.append(KIND_COLUMN)
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
     def _look_at_metrics(self) -> None:

@@ -3,7 +3,8 @@
 A ROW is converted to its columns, a TUPLE to `f0`, `f1`, ..., any other typed element to one column `value`. Untyped
 elements are pickled into one binary column: they are only exchanged between processes of one job and are never durable.
 
-The columns of a ROW don't include its kind: a row that isn't an INSERT is rejected.
+The columns of a ROW don't include its kind. Where a stream carries kinds, a batch with a row that isn't an INSERT has the
+column `KIND_FIELD`, and one without needs none; elsewhere such a row is rejected, and so are rows within a row.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,6 +48,9 @@ ROUTE_FIELD = RESERVED_PREFIX + "route"
 PARTITION_FIELD = RESERVED_PREFIX + "partition"
 TIMESTAMP_FIELD = RESERVED_PREFIX + "timestamp"
 """The column with the times of elements, ms since 1970; null where one has none."""
+KIND_FIELD = RESERVED_PREFIX + "kind"
+"""The column with the numbers of the rows' kinds (`RowKind`); null for INSERT."""
+KIND_COLUMN = pa.field(KIND_FIELD, pa.int8())
 VALUE_FIELD = "value"
 
 Convert = Callable[[Any], Any]
@@ -75,6 +79,40 @@ def _look_at_kinds() -> None:
 
 
 when_kinds_are_used(_look_at_kinds)
+
+
+class _UpdateBefore(tuple[Any, ...]):
+    """The prepared fields of an UPDATE_BEFORE; those of an INSERT are a tuple."""
+
+    __slots__ = ()
+    kind: ClassVar = RowKind.UPDATE_BEFORE
+
+
+class _UpdateAfter(tuple[Any, ...]):
+    """The prepared fields of an UPDATE_AFTER."""
+
+    __slots__ = ()
+    kind: ClassVar = RowKind.UPDATE_AFTER
+
+
+class _Delete(tuple[Any, ...]):
+    """The prepared fields of a DELETE."""
+
+    __slots__ = ()
+    kind: ClassVar = RowKind.DELETE
+
+
+_CHANGES: dict[RowKind, Callable[[Any], tuple[Any, ...]]] = {
+    made.kind: made for made in (_UpdateBefore, _UpdateAfter, _Delete)
+}
+_NUMBERS: dict[type, int] = {made: made.kind.value for made in (_UpdateBefore, _UpdateAfter, _Delete)}
+_KINDS = tuple(RowKind)
+
+
+def has_kinds(batch: pa.RecordBatch) -> bool:
+    """Return whether a batch has a row of another kind than INSERT."""
+    place = batch.schema.get_field_index(KIND_FIELD)
+    return place >= 0 and bool(batch.column(place).null_count < batch.num_rows)
 
 
 @dataclass(frozen=True)
@@ -190,10 +228,12 @@ def _map_converter(type_info: TypeInformation, arrow_type: pa.DataType) -> Colum
     )
 
 
-def _fields_of(value: Any, names: tuple[str, ...], type_info: TypeInformation) -> list[Any] | tuple[Any, ...]:
+def _fields_of(
+    value: Any, names: tuple[str, ...], type_info: TypeInformation, *, kinds: bool = False
+) -> list[Any] | tuple[Any, ...]:
     values: list[Any] | tuple[Any, ...]
     if isinstance(value, Row):
-        if _kinds_used and value.get_row_kind() is not RowKind.INSERT:
+        if _kinds_used and not kinds and value.get_row_kind() is not RowKind.INSERT:
             raise _no_insert(value, type_info)
         values = _in_order(value, names, type_info)
     elif isinstance(value, (tuple, list)):
@@ -208,10 +248,12 @@ def _fields_of(value: Any, names: tuple[str, ...], type_info: TypeInformation) -
 
 
 def _no_insert(row: Row, type_info: TypeInformation) -> RecordError:
-    message = (
-        f"A {type_info.name} goes from task to task without its kind: {row!r} would turn from {row.get_row_kind()} to +I."
+    message = f"A {type_info.name} has no place for its kind here: {row!r} would turn from {row.get_row_kind()} to +I."
+    hint = (
+        "between tasks of the micro-batch engine, set pystate.exchange.row-kinds = true; elsewhere, as within another row, "
+        "make the kind a field of the row, or leave the type out: untyped rows keep their kind"
     )
-    return RecordError(message, hint="make the kind a field of the row, or leave the type out: untyped rows keep their kind")
+    return RecordError(message, hint=hint)
 
 
 def _in_order(row: Row, names: tuple[str, ...], type_info: TypeInformation) -> list[Any]:
@@ -311,9 +353,10 @@ class RecordCodec:
     Args:
         type_info: The type of the elements, None if they are untyped.
         where: The stream's name, for errors.
+        kinds: Whether rows may have other kinds than INSERT; `kinds_of` returns those of what was prepared.
 
     Attributes:
-        schema: The fields of the elements, without key or route.
+        schema: The fields of the elements, without key, kind or route.
         prepare: Converts an element to the input of `encode`, immediately: later changes of the element don't affect the
             copy. None if elements of this type can't change.
         size: Measures what `prepare` gave; None if all elements have the same few bytes.
@@ -321,7 +364,7 @@ class RecordCodec:
         write_size: As `size`, as code.
     """
 
-    def __init__(self, type_info: TypeInformation | None, where: str) -> None:
+    def __init__(self, type_info: TypeInformation | None, where: str, *, kinds: bool = False) -> None:
         self._where = where
         self._columns: list[ColumnConverter] = []
         self._type_names: list[str] = []
@@ -336,7 +379,7 @@ class RecordCodec:
             self._fields = type_info.row_names
             self._columns = [column_converter(part) for part in type_info.elements]
             self._type_names = [part.name for part in type_info.elements]
-            self.prepare = self._prepare_fields(type_info)
+            self.prepare = self._prepare_fields(type_info, kinds=kinds and not self._is_tuple)
             if any(column.to_arrow for column in self._columns):
                 self.write_prepare = write_call(self.prepare)
             else:
@@ -367,9 +410,26 @@ class RecordCodec:
             )
         ]
 
+    @staticmethod
+    def kinds_of(prepared: list[Any]) -> pa.Array | None:
+        """Return the column of the kinds of prepared rows; None if all are INSERTs."""
+        if not _kinds_used:
+            return None
+        numbers = list(map(_NUMBERS.get, map(type, prepared)))
+        return pa.array(numbers, KIND_COLUMN.type) if any(numbers) else None
+
     def decode(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the elements of a batch that has the schema's fields first."""
-        return self.elements_of(self.decode_columns(batch))
+        return self.with_kinds(batch, self.elements_of(self.decode_columns(batch)))
+
+    @staticmethod
+    def with_kinds(batch: pa.RecordBatch, elements: list[Any]) -> list[Any]:
+        """Return the elements of a batch, with the kinds that its rows have."""
+        if (place := batch.schema.get_field_index(KIND_FIELD)) >= 0:
+            for element, number in zip(elements, batch.column(place).to_pylist(), strict=True):
+                if number:
+                    element.set_row_kind(_KINDS[number])
+        return elements
 
     def decode_columns(self, batch: pa.RecordBatch) -> list[list[Any]]:
         """Return the values of each field, of a batch as `decode` takes it."""
@@ -384,7 +444,7 @@ class RecordCodec:
         return column_values(pa.array(prepared, self.schema.field(place).type, from_pandas=False), self._columns[place])
 
     def elements_of(self, columns: list[list[Any]]) -> list[Any]:
-        """Return the elements, of what `decode_columns` gave."""
+        """Return the elements, of what `decode_columns` gave; rows are INSERTs (see `with_kinds`)."""
         if self._fields is None:
             return columns[0]
         if self._is_tuple:
@@ -396,7 +456,7 @@ class RecordCodec:
         place = self.schema.get_field_index(name)
         return place if place >= 0 and self._columns[place].from_arrow is None else None
 
-    def _prepare_fields(self, type_info: TypeInformation) -> Convert:
+    def _prepare_fields(self, type_info: TypeInformation, *, kinds: bool) -> Convert:
         names = type_info.row_names
         count = len(names)
         converts = [column.to_arrow for column in self._columns]
@@ -413,13 +473,25 @@ class RecordCodec:
                         return tuple(values)
                 elif kind is decoded_row and not _kinds_used:
                     return tuple(element._values)  # noqa: SLF001
-                return tuple(_fields_of(element, names, type_info))
+                made = tuple(_fields_of(element, names, type_info, kinds=kinds))
+                return _of_kind(element, made) if _kinds_used and kinds else made
 
             return prepare
-        return lambda element: tuple(
-            value if convert is None else convert(value)
-            for convert, value in zip(converts, _fields_of(element, names, type_info), strict=True)
-        )
+
+        def convert_all(element: Any) -> tuple[Any, ...]:
+            made = tuple(
+                value if convert is None else convert(value)
+                for convert, value in zip(converts, _fields_of(element, names, type_info, kinds=kinds), strict=True)
+            )
+            return _of_kind(element, made) if _kinds_used and kinds else made
+
+        return convert_all
+
+
+def _of_kind(element: Any, prepared: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return prepared fields that know the kind of their row, if it isn't INSERT."""
+    kind = element.get_row_kind() if isinstance(element, Row) else RowKind.INSERT
+    return prepared if kind is RowKind.INSERT else _CHANGES[kind](prepared)
 
 
 def column_values(array: pa.Array, column: ColumnConverter) -> list[Any]:

@@ -1,7 +1,6 @@
 """Changes of databases in JSON: Debezium's, Maxwell's and Canal's, with the names of Flink's Java classes.
 
-A change of a row is two rows, `UPDATE_BEFORE` and `UPDATE_AFTER`. Rows go from task to task pickled, with their kinds:
-columns have no place for kinds, so that a stream of declared rows refuses them.
+A change of a row is two rows, `UPDATE_BEFORE` and `UPDATE_AFTER`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pystate.common.errors import RecordError
-from pystate.common.row import Row, RowKind
+from pystate.common.row import Row, RowKind, expect_kinds
 from pystate.common.serialization import DeserializationSchema
 from pystate.common.type_info import TypeInformation
 from pystate.datastream.formats.json_reading import PROBLEMS, SHOWN, Convert, parse, reader
@@ -37,6 +36,7 @@ class _ChangeSchema(DeserializationSchema):
     whose: str
 
     def __init__(self, type_info: TypeInformation, *, ignore_parse_errors: bool = False) -> None:
+        expect_kinds()
         self._type_info = check_row_type(type(self).__name__, type_info)
         self._ignores_errors = ignore_parse_errors
         self._convert: Convert | None = self._reader()

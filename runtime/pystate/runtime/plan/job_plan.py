@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pystate.common.errors import JobGraphError
 from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.core.api.job_graph import SinkTransformation, SourceTransformation
+from pystate.core.api.job_graph import SinkKind, SinkTransformation, SourceTransformation
 from pystate.core.records.codec import RESERVED_PREFIX
 from pystate.runtime.plan.chain import Chain
 from pystate.runtime.plan.task import TaskSpec
-from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
+from pystate.runtime.plan.task_output import KindsPlace, OutputKind, OutputSpec, Routing
 
 
 @dataclass
@@ -98,6 +98,14 @@ class JobPlan:
     def source_edges(self) -> list[OutputSpec]:
         """Return the edges that leave the stateless stages of all sources."""
         return [output for source in self.sources if source.chain is not None for output in source.chain.all_outputs()]
+
+    def place_kinds(self, place: KindsPlace) -> None:
+        """Have the kinds of declared rows between tasks at a place, and beside all rows that the program collects."""
+        for edge in (*self.source_edges(), *(edge for task in self.tasks for edge in edges_of(task))):
+            edge.place_kinds(place)
+        for sink in self.sinks:
+            if sink.step.kind is SinkKind.COLLECT:
+                self.task(sink.task_uid).output(sink.tag).place_kinds(KindsPlace.COLUMN)
 
 
 def vertex_id(uid: str) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystate.common.type_info import TypeInformation
+from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.user_code.taken import SendsTaken, Taken
-from pystate.core.records.codec import TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.codec import KIND_COLUMN, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 
 LINE_FIELD = "line"
@@ -48,6 +48,14 @@ class OutputKind(Enum):
     FRAME = "frame"  # to a function of the job, as a DataFrame
 
 
+class KindsPlace(Enum):
+    """Where the batches of an output have the kinds of rows (`RowKind`)."""
+
+    NOWHERE = "nowhere"  # rows of other kinds than INSERT are refused
+    COLUMN = "column"  # in a column of all batches
+    WHERE_USED = "where used"  # in a column of those batches that have a row of another kind than INSERT
+
+
 @dataclass
 class OutputSpec(SendsTaken):
     """One output of a task.
@@ -66,6 +74,7 @@ class OutputSpec(SendsTaken):
         timestamped: For an edge: whether rows have timestamps, and watermarks are sent along the edge (`watermarks()`).
         assigners: For an edge with timestamps: the uids of the chain's assigners whose lowest watermark it carries; None
             among them for the watermark of the task.
+        kinds: Where its batches have the kinds of declared rows; rows without a declared type hold theirs.
         taken: The selector as captured from the program.
     """
 
@@ -81,6 +90,7 @@ class OutputSpec(SendsTaken):
     routing: Routing = Routing.FORWARD
     timestamped: bool = False
     assigners: frozenset[str | None] = frozenset({None})
+    kinds: KindsPlace = KindsPlace.NOWHERE
     taken: dict[str, Taken] = field(default_factory=dict, repr=False)
 
     def watermarks(self) -> OutputSpec:
@@ -99,7 +109,14 @@ class OutputSpec(SendsTaken):
             fields.append(self.key.field())
         if self.timestamped:
             fields.append(pa.field(TIMESTAMP_FIELD, pa.int64()))
+        if self.kinds is KindsPlace.COLUMN:
+            fields.append(KIND_COLUMN)
         return pa.schema(fields)
+
+    def place_kinds(self, place: KindsPlace) -> None:
+        """Have kinds in the batches; only declared rows need a place for them."""
+        if self.type_info is not None and self.type_info.kind is TypeKind.ROW and self.type_info.elements:
+            self.kinds = place
 
 
 def with_watermarks(edges: Iterable[OutputSpec]) -> Iterator[OutputSpec]:

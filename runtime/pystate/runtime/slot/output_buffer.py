@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.user_code.inlined_code import Code, Write, inlined
-from pystate.core.records.codec import RecordCodec
+from pystate.core.records.codec import KIND_COLUMN, RecordCodec
 from pystate.core.records.prepared_code import WritePrepare, WriteSize, write_call, write_size
 from pystate.core.records.printed import line_of
 from pystate.core.records.sizes import check_row, size_of
-from pystate.runtime.plan.task_output import OutputKind, OutputSpec
+from pystate.runtime.plan.task_output import KindsPlace, OutputKind, OutputSpec
 from pystate.runtime.slot.event_time.chain_time import ChainTime
 
 BYTES_PER_BATCH = 8 << 20
@@ -53,7 +53,7 @@ class OutputBuffer:
         self._line_prefix = line_prefix
         self._sink = sink
         self._schema = spec.schema()
-        self._codec = RecordCodec(spec.type_info, spec.name)
+        self._codec = RecordCodec(spec.type_info, spec.name, kinds=spec.kinds is not KindsPlace.NOWHERE)
         self._elements: list[Any] = []
         self._keys: list[Any] = []
         self._times: list[int | None] = []
@@ -76,9 +76,12 @@ class OutputBuffer:
         if spec.timestamped:
             arrays.append(pa.array(self._times[: len(self._elements)], pa.int64()))
             del self._times[: len(self._elements)]
+        schema = self._schema
+        if spec.kinds is not KindsPlace.NOWHERE:
+            schema = self._append_kinds(arrays, self._codec.kinds_of(self._elements))
         self._elements.clear()
         self._keys.clear()
-        self._sink(spec, pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._sink(spec, pa.RecordBatch.from_arrays(arrays, schema=schema))
 
     @property
     def takes_columns(self) -> bool:
@@ -97,6 +100,8 @@ class OutputBuffer:
         count = len(columns[0])
         if self.spec.timestamped:
             columns = [*columns, pa.array([timestamp] * count, pa.int64())]
+        if self.spec.kinds is KindsPlace.COLUMN:
+            columns = [*columns, pa.nulls(count, KIND_COLUMN.type)]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         size = batch.nbytes + count * ROW_BYTES
         rows = max(1, count * BYTES_PER_BATCH // size) if size > BYTES_PER_BATCH else count
@@ -108,6 +113,16 @@ class OutputBuffer:
         self._elements.clear()
         self._keys.clear()
         self._times.clear()
+
+    def _append_kinds(self, arrays: list[pa.Array], kinds: pa.Array | None) -> pa.Schema:
+        """Append the column of kinds where there has to be one; return the schema of the batch."""
+        if self.spec.kinds is KindsPlace.COLUMN:
+            arrays.append(pa.nulls(len(arrays[0]), KIND_COLUMN.type) if kinds is None else kinds)
+            return self._schema
+        if kinds is None:
+            return self._schema
+        arrays.append(kinds)
+        return self._schema.append(KIND_COLUMN)
 
     def _with_times(self, append: Callable[[Any], None], time: ChainTime) -> Callable[[Any], None]:
         def write(code: Code, element: str) -> list[str]:

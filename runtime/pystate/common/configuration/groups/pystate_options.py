@@ -114,6 +114,14 @@ class PystateOptions:
         64 << 20,
         "What a subtask keeps of an epoch's output in memory, for a repeat of the epoch; the rest goes to a file.",
     )
+    ROW_KINDS = ConfigOption[bool | None](
+        "pystate.exchange.row-kinds",
+        BooleanType(),
+        None,
+        "Whether declared rows keep their RowKind between tasks of the micro-batch engine, in a column of its own. By"
+        " default they do where a module of the program imports RowKind, or the program has a format of changes. The"
+        " real-time engine needs no such column.",
+    )
     SOURCE_MAX_BYTES_PER_EPOCH = ConfigOption[int](
         "pystate.source.max-bytes-per-epoch",
         MemorySizeType(),

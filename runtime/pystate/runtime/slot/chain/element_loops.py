@@ -60,7 +60,7 @@ class KeyedRows:
         columns = self._elements.decode_columns(batch)
         keys = columns[self._shared]
         self._backend.prefetch(keys, groups)
-        return keys, groups, self._elements.elements_of(columns)
+        return keys, groups, self._elements.with_kinds(batch, self._elements.elements_of(columns))
 
 
 def timestamps(batch: pa.RecordBatch) -> list[int | None]:

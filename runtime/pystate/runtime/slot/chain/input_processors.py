@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pystate.common.errors import ControlError
+from pystate.common.errors import ControlError, RecordError
 from pystate.common.key_groups import KeyGroupRange
-from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec, has_kinds
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.keys import KeyCodec
@@ -145,7 +145,7 @@ class InputProcessors:
 
         def process_columns(batch: pa.RecordBatch) -> None:
             head.touched |= keeps_fields
-            if handler.declines(batch.column(key.column)):
+            if handler.declines(batch.column(key.column)) or declines_kinds(batch):
                 by_element(batch)
                 return
             self._check_route(batch.column(KEY_GROUP_FIELD))
@@ -162,6 +162,9 @@ class InputProcessors:
 
         def process_sorted(batch: pa.RecordBatch) -> None:
             assert sorted_keys is not None  # noqa: S101 - checked below
+            if declines_kinds(batch):
+                by_element(batch)
+                return
             self._check_route(batch.column(KEY_GROUP_FIELD))
             head.touched |= keeps_fields
             for part in one_key_each(batch.column(key.column)):
@@ -171,6 +174,15 @@ class InputProcessors:
                     sorted_keys.begin(distinct.internal[0], distinct.groups[0])
                 handler.process(*columns_of(rows), distinct)
                 context.set_current_key(distinct.internal[0], distinct.groups[0])
+
+        def declines_kinds(batch: pa.RecordBatch) -> bool:
+            """Whether rows have kinds, which the columns that a handler gets don't show."""
+            if not has_kinds(batch):
+                return False
+            if handler.sees_elements:
+                return True
+            message = f"{head.spec.name!r} gets columns, by process_batch, which don't show the kinds of rows."
+            raise RecordError(message, hint="leave process_batch out, and process the rows in process_element")
 
         def distinct_of(batch: pa.RecordBatch) -> DistinctKeys:
             place = batch.schema.get_field_index(key.column)

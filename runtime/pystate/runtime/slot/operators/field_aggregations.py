@@ -179,7 +179,7 @@ class ColumnAggregation(ColumnHandler):
         return True
 
     def _elements(self, data: pa.RecordBatch, rows: Numbers) -> list[Any]:
-        return self._codec.decode(data.take(pa.array(rows))) if len(rows) else []
+        return self._codec.elements_of(self._codec.decode_columns(data.take(pa.array(rows)))) if len(rows) else []
 
     def _accumulate(
         self, lines: KeyLines, line: Numbers, distinct: DistinctKeys, held: Numbers

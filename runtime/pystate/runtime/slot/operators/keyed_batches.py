@@ -224,9 +224,11 @@ class ColumnHandler(Protocol):
 
     Attributes:
         needs_plain: Whether elements with timestamps, and input sorted by key, are processed one by one.
+        sees_elements: Whether any batch can be processed one by one.
     """
 
     needs_plain: ClassVar[bool]
+    sees_elements: ClassVar[bool] = True
 
     def declines(self, keys: pa.Array) -> bool:
         """Return whether a batch must be processed one by one, by the column of its keys, before these are decoded."""
@@ -261,6 +263,7 @@ class KeyedBatchHandler(ColumnHandler):
     """
 
     needs_plain: ClassVar = False
+    sees_elements: ClassVar = False
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pystate.common import Time, Types, WatermarkStrategy
+from pystate.common import Row, RowKind, Time, Types, WatermarkStrategy
 from pystate.common.time import current_time_ms
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.connectors.generated.data_generator_source import DataGeneratorSource, Pace, RateLimiterStrategy
@@ -312,3 +312,34 @@ def alarms(environment):
     """Timers of event time after a collection."""
     numbers = environment.from_collection([1, 2, 3], Types.LONG()).uid("numbers")
     numbers.key_by(_same, Types.LONG()).process(Alarm(), Types.STRING()).uid("alarms").print()
+
+
+CHANGE = Types.ROW_NAMED(["key", "n"], [Types.LONG(), Types.LONG()])
+
+
+def change_of(number):
+    """Return a row whose kind follows from its number."""
+    return Row.of_kind(RowKind(number % 4), key=number % KEYS, n=number)
+
+
+class Kinds(KeyedProcessFunction):
+    """Tells of each row its number and kind, as long as there is a file slowly."""
+
+    def __init__(self, slow_until):
+        self.slow_until = slow_until
+
+    def process_element(self, value, ctx):
+        if not Path(self.slow_until).exists():
+            time.sleep(0.02)
+        yield value.n, value.get_row_kind().value
+
+
+def changes(count, slow_until, type_info):
+    """Rows of all kinds, declared or not, to another task; printed pairs of number and kind."""
+
+    def program(environment):
+        numbers_ = environment.from_source(numbers(count, 100_000), None, "numbers").uid("numbers")
+        rows = numbers_.map(change_of, type_info).key_by(lambda row: row.key, Types.LONG())
+        rows.process(Kinds(slow_until), PAIR).uid("kinds").print()
+
+    return program

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from pystate.runtime.engines.real_time.slot.input_checkpoints import restore_in_
 from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, graph_of, printed_pairs
-from tests.runtime.engines.real_time.driver.programs import counts, one_slow_channel
+from tests.runtime.engines.real_time.driver.programs import CHANGE, changes, counts, one_slow_channel
 from tests.runtime.engines.real_time.driver.test_real_time_jobs import check_counts
 from tests.waiting import LONGEST_S, wait_until
 
@@ -107,6 +108,18 @@ def test_what_is_held_back_while_the_barrier_of_another_channel_is_on_its_way_is
     one = job("a", one_slow_channel(100_000, 2000, 0.2), **{"execution.checkpointing.unaligned.enabled": "false"})
     told = checkpoint_with(one, "alignment_buffered")
     assert (told["checkpoint_type"], told["persisted_data"]) == ("CHECKPOINT", 0)
+
+
+@pytest.mark.parametrize("type_info", [CHANGE, None], ids=["declared", "undeclared"])
+def test_rows_in_flight_keep_their_kinds_after_a_killed_slot(job, tmp_path, gate, capsys, type_info):
+    one = job("a", changes(1000, str(gate), type_info))
+    await_data_in_flight(tmp_path, one)
+    one.kill_slot(1)
+    one.await_attempt(1)
+    gate.touch()
+    assert one.end() is JobStatus.FINISHED
+    found = re.findall(r"\((\d+),(\d)\)", capsys.readouterr().out)
+    assert {(int(number), int(kind)) for number, kind in found} == {(number, number % 4) for number in range(1000)}
 
 
 def test_records_in_flight_are_in_the_checkpoint_and_come_once_after_a_killed_slot(job, tmp_path, gate, capsys):

@@ -47,7 +47,9 @@ from pystate.runtime.execution.sources_in_slots import sources_in_slots
 from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.repeated_epochs import every_epoch_refusal
+from pystate.runtime.plan.row_kinds import may_use_kinds
 from pystate.runtime.plan.task import JobEnvironment
+from pystate.runtime.plan.task_output import KindsPlace
 from pystate.runtime.plan.time_steps import timer_notices
 from pystate.runtime.spark.applications.required_cores import RequiredCores, micro_batch_cores
 
@@ -147,6 +149,8 @@ class MicroBatchJobEngine:
         refusal = every_epoch_refusal(self._job.configuration, next((task.name for task in plan.own_sources), None))
         if refusal is not None:  # a source that stays in slots is known only by now
             raise refusal
+        kinds = self._job.configuration.get(PystateOptions.ROW_KINDS)
+        plan.place_kinds(KindsPlace.COLUMN if (may_use_kinds() if kinds is None else kinds) else KindsPlace.NOWHERE)
         self._plan = plan
         self._sources = spark_sources(plan, self._frames)
         self._bounded = BoundedStreams(plan, self._sources, lambda frame, where: self._limited(frame, where)[0])

@@ -29,6 +29,7 @@ from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.plan.job_plan import JobPlan
 from pystate.runtime.plan.repeated_epochs import every_epoch_refusal
 from pystate.runtime.plan.task import JobEnvironment
+from pystate.runtime.plan.task_output import KindsPlace
 from pystate.runtime.spark.applications.required_cores import RequiredCores, real_time_cores
 from pystate.runtime.spark.sessions.real_time_settings import application_notices
 
@@ -99,6 +100,7 @@ class RealTimeJobEngine:
             for source in own_sources(plan).values():
                 if isinstance(source, Source):
                     source.check_start()
+        plan.place_kinds(KindsPlace.WHERE_USED)
         self._plan = plan
         if any(sink.step.kind is SinkKind.COLLECT for sink in plan.sinks):
             restarts = restart_strategy(configuration).kind is not RestartStrategyType.NONE

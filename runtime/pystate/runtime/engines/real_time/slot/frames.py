@@ -28,11 +28,12 @@ PLACE_SIZE = _PLACE.size
 class FrameKind(IntEnum):
     """The content of a frame."""
 
-    BATCH = 1  # records of an input
+    BATCH = 1  # records of an input; their rows are INSERTs
     WATERMARKS = 2  # the sender's event time
     BARRIER = 3
     CANCEL = 4  # a checkpoint was cancelled
     END_OF_DATA = 5  # no records follow, but barriers may
+    CHANGES = 6  # records of an input, with the column of their kinds; what doesn't know them refuses the frame
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def remainder_of(frame: Frame, rest: pa.RecordBatch) -> Frame:
     """Return a frame of records without the records that have been processed.
 
     Args:
-        frame: A frame of kind `BATCH`.
+        frame: A frame of kind `BATCH` or `CHANGES`.
         rest: The remaining records.
     """
     header = _HEADER.pack(frame.kind, frame.input_index, frame.channel, frame.sequence, rest.num_rows)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.time import current_time_ms
+from pystate.core.records.codec import KEY_GROUP_FIELD, KIND_COLUMN
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.batch_slices import BatchSlices
 from pystate.runtime.engines.real_time.slot.change_flush import FLUSH_S, ChangeFlush
@@ -88,6 +89,7 @@ class RealTimeSubtask(Subtask):
         self._ending = EndingCheckpoint()
         self._input = None if gate is None else InputCheckpoints(gate, self._output, self._settle, self._ending)
         self._schemas = {number: pa.ipc.read_schema(pa.py_buffer(schema)) for number, schema in channels.schemas.items()}
+        self._schemas_of_changes = {number: _with_kinds(schema) for number, schema in self._schemas.items()}
         self._thread: threading.Thread | None = None
         self._open_channels = set(range(len(channels.upstream)))
         self._at_end = False
@@ -260,6 +262,9 @@ class RealTimeSubtask(Subtask):
     def _take_frame(self, frame: Frame) -> None:
         if frame.kind is FrameKind.BATCH:
             self._take_batch(pa.ipc.read_record_batch(pa.py_buffer(frame.data), self._schemas[frame.input_index]), frame)
+        elif frame.kind is FrameKind.CHANGES:
+            schema = self._schemas_of_changes[frame.input_index]
+            self._take_batch(pa.ipc.read_record_batch(pa.py_buffer(frame.data), schema), frame)
         elif frame.kind is FrameKind.WATERMARKS:
             self._take_watermarks(frame)
         elif frame.kind is FrameKind.END_OF_DATA:
@@ -347,3 +352,9 @@ class RealTimeSubtask(Subtask):
 
     def _write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
         self._output.write(output, batch, self.chain.metrics)
+
+
+def _with_kinds(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of batches with kinds: an output appends them, then a keyed edge the key groups."""
+    place = schema.get_field_index(KEY_GROUP_FIELD)
+    return schema.append(KIND_COLUMN) if place < 0 else schema.insert(place, KIND_COLUMN)

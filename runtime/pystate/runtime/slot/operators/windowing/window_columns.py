@@ -69,7 +69,8 @@ class _Fields(_Partials):
         merged: list[Any] = self._field.ufunc.reduceat(values[order], bounds).tolist()
         if self._field.position is None:
             return merged
-        fields = list(zip(*self._codec.decode(data.take(pa.array(order[bounds]))), strict=True))  # of the first elements
+        first = self._codec.decode_columns(data.take(pa.array(order[bounds])))
+        fields = list(zip(*self._codec.elements_of(first), strict=True))  # of the first elements
         fields[self._field.position] = tuple(merged)
         return list(zip(*fields, strict=True)) if self._names is None else rows_of(self._names, fields)
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from pystate.core.records.codec import KIND_FIELD
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import Frame, FrameKind, local_frame, pack_frame, pack_message
 from pystate.runtime.engines.real_time.slot.output.channel_selector import channel_selector
@@ -99,12 +100,13 @@ class RecordWriter:
         places = self._places[uid]
         before: pa.RecordBatch | None = None
         parts: list[tuple[Any, int]] = []
+        kind = FrameKind.BATCH if batch.schema.get_field_index(KIND_FIELD) < 0 else FrameKind.CHANGES
         for subtask, rows in shares:
             if before is not rows:  # rows for all subtasks are serialized once
                 parts = [(part.serialize(), part.num_rows) for part in frame_sized(rows)]
             before = rows
             for data, count in parts:
-                self._send(uid, places[subtask], FrameKind.BATCH, data, index, count)
+                self._send(uid, places[subtask], kind, data, index, count)
 
     def broadcast_barrier(self, barrier: CheckpointBarrier) -> None:
         """Send a barrier after all earlier data."""
