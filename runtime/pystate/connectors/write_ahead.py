@@ -56,8 +56,11 @@ class WriteAheadWriter(CommittingSinkWriter[IN, dict[str, Any]], Generic[IN]):
     def write(self, element: IN, context: SinkWriter.Context) -> None:
         """Buffer an element."""
         record = self._to_record(element, context)
-        if record is None:
-            return
+        if record is not None:
+            self.append(record)
+
+    def append(self, record: Any) -> None:
+        """Buffer a record."""
         packed = self._pack(record)
         self._records.append(packed)
         self._size += len(packed)

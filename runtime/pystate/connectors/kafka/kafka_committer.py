@@ -25,6 +25,7 @@ from pystate.connectors.kafka.limits import HINT, RefusedRecord, TopicLimits
 from pystate.connectors.kafka.markers import Markers, UnknownCommitError, marker_partition
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
 from pystate.connectors.kafka.transaction import TRANSACTION_TIMEOUT, KafkaTransactions
+from pystate.connectors.kafka.upserts import UpsertBuffer
 from pystate.connectors.sink import CommitRequest, SinkWriter
 from pystate.connectors.write_ahead import STAMPED_VERSION, WriteAheadCommitter, WriteAheadWriter, records_of, settle_unknown
 
@@ -46,6 +47,7 @@ class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
         transactional_id: The id to commit them with.
         clock: Returns ms since 1970.
         stamp: Describes where the markers of committables are, see `stamp_of`; None for nothing.
+        buffer: Keeps the latest record of each key; None to write them all.
     """
 
     def __init__(
@@ -54,11 +56,18 @@ class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
         transactional_id: str,
         clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         stamp: Mapping[str, Any] | None = None,
+        buffer: UpsertBuffer | None = None,
     ) -> None:
         def to_record(element: Any, context: SinkWriter.Context) -> Any:
-            return schema.record_of(element, context.timestamp())
+            record = schema.record_of(element, context.timestamp())
+            if buffer is None or record is None:
+                return record
+            for latest in buffer.add(record):
+                self.append(latest)
+            return None
 
         super().__init__(to_record)
+        self._buffer = buffer
         self._named: dict[str, Any] = {TRANSACTIONAL_ID: transactional_id}
         if stamp is not None:  # older versions don't know it, and may not write the marker it promises
             self._named |= {"version": STAMPED_VERSION, MARKERS: dict(stamp)}
@@ -66,6 +75,8 @@ class KafkaWriteAheadWriter(WriteAheadWriter[Any]):
 
     def prepare_commit(self) -> Sequence[dict[str, Any]]:
         """Return all records since the last call."""
+        for record in () if self._buffer is None else self._buffer.drain():
+            self.append(record)
         named = {**self._named, PREPARED_AT: self._clock()}
         return [{**committable, **named} for committable in super().prepare_commit()]
 

@@ -14,6 +14,7 @@ from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteA
 from pystate.connectors.kafka.kafka_writer import KafkaWriter
 from pystate.connectors.kafka.markers import MARKER_TOPIC, Markers
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.upserts import UpsertBuffer, UpsertKafkaRecordSerializationSchema
 from pystate.connectors.sink import CommitterInitContext, InitContext, Sink, SinkWriter, SupportsCommitter, WriterInitContext
 
 DEAD_LETTERS = "deadLetterRecords"
@@ -32,6 +33,7 @@ class KafkaSinkSettings:
         marker_topic: The topic of the commit markers.
         properties: The properties of the client.
         dead_letter_topic: The topic for records that brokers reject permanently; None for none.
+        buffered_keys: Of so many keys the latest record waits for the next checkpoint; 0 to write all records.
     """
 
     schema: KafkaRecordSerializationSchema
@@ -40,6 +42,11 @@ class KafkaSinkSettings:
     marker_topic: str = MARKER_TOPIC
     properties: dict[str, str] = field(default_factory=dict)
     dead_letter_topic: str | None = None
+    buffered_keys: int = 0
+
+    def buffer(self) -> UpsertBuffer | None:
+        """Return the buffer of a writer; None for none."""
+        return UpsertBuffer(self.buffered_keys) if self.buffered_keys else None
 
 
 class KafkaSink(Sink[Any]):
@@ -78,6 +85,7 @@ class KafkaSink(Sink[Any]):
             _place(context),
             settings.dead_letter_topic,
             context.metric_group().counter(DEAD_LETTERS).inc,
+            settings.buffer(),
         )
 
     @property
@@ -105,7 +113,7 @@ class ExactlyOnceKafkaSink(KafkaSink, SupportsCommitter[dict[str, Any]]):
         markers = Markers(properties, self.settings.marker_topic, where)
         transactional_id = self.transactional_id(context)
         stamp = stamp_of(properties, markers, transactional_id, where)
-        return KafkaWriteAheadWriter(self.settings.schema, transactional_id, stamp=stamp)
+        return KafkaWriteAheadWriter(self.settings.schema, transactional_id, stamp=stamp, buffer=self.settings.buffer())
 
     def create_committer(self, context: CommitterInitContext) -> KafkaCommitter:
         """Return the committer, which writes the records."""
@@ -145,6 +153,7 @@ class KafkaSinkBuilder:
         self._marker_topic = MARKER_TOPIC
         self._dead_letter_topic: str | None = None
         self._schema: KafkaRecordSerializationSchema | None = None
+        self._buffered_keys = 0
 
     def set_bootstrap_servers(self, bootstrap_servers: str) -> KafkaSinkBuilder:
         """Set the bootstrap servers: `host:port,host:port`."""
@@ -193,6 +202,20 @@ class KafkaSinkBuilder:
         self._schema = record_serializer
         return self
 
+    def set_buffer_flush_max_rows(self, max_rows: int) -> KafkaSinkBuilder:
+        """Write only the latest record of each key (pystate only): Flink's `sink.buffer-flush.max-rows` of upsert-kafka.
+
+        They are written at each checkpoint, and once there are so many keys. For an `UpsertKafkaRecordSerializationSchema`.
+
+        Raises:
+            JobGraphError: It isn't a number of rows.
+        """
+        if not isinstance(max_rows, int) or isinstance(max_rows, bool) or max_rows < 1:
+            message = f"set_buffer_flush_max_rows() takes a number of rows from 1 on, not {max_rows!r}."
+            raise JobGraphError(message)
+        self._buffered_keys = max_rows
+        return self
+
     def set_property(self, key: str, value: str) -> KafkaSinkBuilder:
         """Set a property of the client (librdkafka's names), for example for security.
 
@@ -219,6 +242,9 @@ class KafkaSinkBuilder:
             raise JobGraphError(
                 message, hint="call set_record_serializer(KafkaRecordSerializationSchema.builder()...build())"
             )
+        if self._buffered_keys and not isinstance(self._schema, UpsertKafkaRecordSerializationSchema):
+            message = "set_buffer_flush_max_rows() needs records that replace others by their keys."
+            raise JobGraphError(message, hint="set_record_serializer(UpsertKafkaRecordSerializationSchema(...))")
         settings = KafkaSinkSettings(
             self._schema,
             self._guarantee,
@@ -226,6 +252,7 @@ class KafkaSinkBuilder:
             self._marker_topic,
             dict(self._properties),
             self._dead_letter_topic,
+            self._buffered_keys,
         )
         exactly_once = self._guarantee is DeliveryGuarantee.EXACTLY_ONCE
         return (ExactlyOnceKafkaSink if exactly_once else KafkaSink)(settings=settings)

@@ -18,6 +18,7 @@ from pystate.connectors.kafka.kafka_client import (
 from pystate.connectors.kafka.kafka_failures import Failure, failure_of
 from pystate.connectors.kafka.limits import HINT, TopicLimits
 from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.kafka.upserts import UpsertBuffer
 from pystate.connectors.sink import SinkWriter
 
 _LOG = logging.getLogger(__name__)
@@ -131,6 +132,7 @@ class KafkaWriter(SinkWriter[Any]):
         where: For errors.
         dead_letter_topic: The topic for records that violate a limit of their topic; None: they fail the job.
         count_dead_letters: Called with the number of records sent there.
+        buffer: Keeps the latest record of each key; None to send them all.
     """
 
     def __init__(
@@ -141,7 +143,9 @@ class KafkaWriter(SinkWriter[Any]):
         where: str,
         dead_letter_topic: str | None = None,
         count_dead_letters: Callable[[int], None] = lambda _: None,
+        buffer: UpsertBuffer | None = None,
     ) -> None:
+        self._buffer = buffer
         own = {} if guarantee is DeliveryGuarantee.AT_LEAST_ONCE else {"enable.idempotence": False}
         self._producer = new_client("Producer", {**producer_settings(properties), **own}, where)
         self._sender = RecordSender(self._producer)
@@ -161,6 +165,12 @@ class KafkaWriter(SinkWriter[Any]):
         if self._sender.failure is not None:
             self._check()
         record = self._record_of(element, context.timestamp())
+        if record is None:
+            return
+        for one in [record] if self._buffer is None else self._buffer.add(record):
+            self._send(one)
+
+    def _send(self, record: ProducerRecord) -> None:
         # a rejected batch loses its other records, too, so it must be avoided
         refused = None if self._dead_letter_topic is None else self._limits.refusal(record)
         if refused is None:
@@ -180,6 +190,8 @@ class KafkaWriter(SinkWriter[Any]):
         Raises:
             KafkaConnectorError: One could not be delivered.
         """
+        for record in () if self._buffer is None else self._buffer.drain():
+            self._send(record)
         try:
             if self._waits or end_of_input:
                 while self._sender.drain(_FLUSH_STEP_S):

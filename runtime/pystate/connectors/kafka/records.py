@@ -39,8 +39,8 @@ class KafkaRecordSerializationSchema:
         """Return a builder."""
         return KafkaRecordSerializationSchemaBuilder()
 
-    def record_of(self, element: Any, timestamp: int | None) -> ProducerRecord:
-        """Return the record of an element.
+    def record_of(self, element: Any, timestamp: int | None) -> ProducerRecord | None:
+        """Return the record of an element; None to leave it out.
 
         Args:
             element: The element.

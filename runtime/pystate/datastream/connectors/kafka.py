@@ -16,6 +16,11 @@ from pystate.connectors.kafka.records import (
     KafkaTopicSelector,
 )
 from pystate.connectors.kafka.spark.kafka_source import KafkaSource, KafkaSourceBuilder
+from pystate.connectors.kafka.upserts import (
+    UpsertKafkaRecordDeserializationSchema,
+    UpsertKafkaRecordSerializationSchema,
+    ValueFieldsStrategy,
+)
 
 __all__ = [
     "ConsumerRecord",
@@ -33,6 +38,9 @@ __all__ = [
     "KafkaTopicPartition",
     "KafkaTopicSelector",
     "Semantic",
+    "UpsertKafkaRecordDeserializationSchema",
+    "UpsertKafkaRecordSerializationSchema",
+    "ValueFieldsStrategy",
 ]
 
 _WHY = "Flink 2 has it no more, and PyFlink's wraps a Java class that is gone."
