@@ -84,6 +84,10 @@ class DeltaTables:
         assert read == self._by_duckdb(delta.version(), table.column_names)
         return read
 
+    def dicts(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of their columns; partitions are in no file, where DuckDB would look."""
+        return DeltaTable(self.path).to_pyarrow_table().to_pylist()
+
     def _by_duckdb(self, version: int, columns: list[str]) -> list[tuple[Any, ...]]:
         logs = [log for log in Path(self.path, "_delta_log").glob("*.json") if int(log.stem) <= version]
         actions = [json.loads(line) for log in logs for line in log.open()]
@@ -187,6 +191,10 @@ class IcebergTables:
         columns = ", ".join(found.column_names)
         assert read == (rows_by_duckdb(columns, files) if files else [])
         return read
+
+    def dicts(self) -> list[dict[str, Any]]:
+        """Return the rows by the names of their columns."""
+        return self.table().scan().to_arrow().to_pylist()
 
     def versions(self) -> int:
         return len(self.table().metadata.snapshots)

@@ -10,6 +10,7 @@ from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
 from pystate.connectors.delta.delta_client import table_uri
 from pystate.connectors.delta.delta_staging import DeltaStaging, make_or_check
+from pystate.connectors.lakehouse.overwrites import OverwritingTableSink
 from pystate.connectors.lakehouse.table_sink import TableSink, TableSinkBuilder, TableSinkSettings
 
 _COMPRESSIONS = ("snappy", "zstd", "gzip", "lz4", "none")
@@ -48,7 +49,7 @@ class DeltaSink(TableSink):
 
     @override
     def _with(self, settings: TableSinkSettings) -> DeltaSink:
-        return DeltaSink(self.uri, settings, self._storage_options, self._compression)
+        return type(self)(self.uri, settings, self._storage_options, self._compression)
 
     @override
     def _make_or_check(self, rows: pa.Schema) -> DeltaStaging:
@@ -61,12 +62,17 @@ class DeltaSink(TableSink):
             partition_by=of.partition_by,
             evolve=of.evolve,
             properties=of.properties,
-            replaces=of.upserts is not None,
+            replaces=of.upserts is not None or of.overwrites,
+            overwrites_partitions=of.overwrites,
         )
 
     @override
     def _open(self) -> DeltaStaging:
         return DeltaStaging(self.uri, self._storage_options, self._compression)
+
+
+class OverwritingDeltaSink(OverwritingTableSink, DeltaSink):
+    """Replaces partitions of a Delta table; made by `with_overwrite()` of the builder."""
 
 
 class DeltaSinkBuilder(TableSinkBuilder):
@@ -97,4 +103,5 @@ class DeltaSinkBuilder(TableSinkBuilder):
 
     def build(self) -> DeltaSink:
         """Return the sink."""
-        return DeltaSink(self._uri, self._settings, self._storage_options, self._compression)
+        made = OverwritingDeltaSink if self._settings.overwrites else DeltaSink
+        return made(self._uri, self._settings, self._storage_options, self._compression)

@@ -19,12 +19,13 @@ from pystate.connectors.delta.delta_client import deltalake
 from pystate.connectors.delta.delta_files import TableFolder
 from pystate.connectors.delta.delta_values import partition_text, statistics
 from pystate.connectors.lakehouse.column_types import CHANGED_HINT, check_still_fits, is_same
-from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, upserts_among
+from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, overwrites, upserts_among
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
 from pystate.connectors.lakehouse.upserts import DELETED
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from deltalake.transaction import RemoveAction
 
 LISTS = "_pystate"
 """The folder of lists of staged files: readers and VACUUM leave out what begins with an underscore."""
@@ -107,8 +108,9 @@ class DeltaStaging(StagingTable):
         except ConfigurationError as error:
             message = f"The table has changed since the rows were staged: {error}"
             raise CommitError(message, where=self.name, hint=CHANGED_HINT) from error
-        if upserts_among(files):
+        if upserts_among(files) or overwrites(files):
             self._check_replaces()
+        if upserts_among(files):
             return
         for one in files:
             if set(one["partition"]) != set(self.partition_by):
@@ -143,7 +145,7 @@ class DeltaStaging(StagingTable):
     def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:
         from deltalake import CommitProperties, Transaction
         from deltalake.exceptions import CommitFailedError
-        from deltalake.transaction import AddAction, RemoveAction
+        from deltalake.transaction import AddAction
 
         upserts = self.upserts_of(files)
         if upserts is not None:
@@ -152,13 +154,32 @@ class DeltaStaging(StagingTable):
         adds: list[AddAction | RemoveAction] = [
             AddAction(one["path"], one["size"], one["partition"], one["at"], True, one["stats"]) for one in files
         ]
-        marker = CommitProperties(app_transactions=[Transaction(_app(owner), serial)], custom_metadata={"pystate": owner})
+        retries = None
+        if overwrites(files):
+            adds += self._replaced(files)
+            retries = 0  # what is replaced is to be looked at again after a commit that comes between
+        transaction = Transaction(_app(owner), serial)
+        marker = CommitProperties({"pystate": owner}, max_commit_retries=retries, app_transactions=[transaction])
         try:
             self.table.create_write_transaction(
                 adds, "append", self.table.schema(), self.partition_by or None, commit_properties=marker
             )
         except CommitFailedError as error:
             raise CommitConflictError(str(error)) from error
+
+    def _replaced(self, files: Sequence[DataFile]) -> list[RemoveAction]:
+        """Return what removes the files that are in the partitions of these."""
+        from deltalake.transaction import RemoveAction
+
+        partitions = [one["partition"] for one in files]
+        now, found = current_time_ms(), []
+        wanted = ["path", "size_bytes", *(["partition"] if self.partition_by else [])]
+        for one in pa.table(self.table.get_add_actions()).select(wanted).to_pylist():
+            values = one.get("partition") or {}
+            partition = {column: partition_text(values.get(column)) for column in self.partition_by}
+            if partition in partitions:
+                found.append(RemoveAction(one["path"], True, now, one["size_bytes"], partition))
+        return found
 
     def _merge(self, rows: pa.Table, keys: Sequence[str], owner: str, serial: int) -> None:
         """Have rows replace those of their keys, with the marker in the same commit; deltalake rewrites their files."""
@@ -222,6 +243,7 @@ def make_or_check(
     evolve: bool,
     properties: Mapping[str, str],
     replaces: bool = False,
+    overwrites_partitions: bool = False,
 ) -> DeltaStaging:
     """Return a table that rows can be written to, and make it where there is none.
 
@@ -234,6 +256,7 @@ def make_or_check(
         evolve: Whether columns may be added.
         properties: Those of a new table.
         replaces: Whether rows replace others.
+        overwrites_partitions: Whether they replace the partitions they belong to.
 
     Raises:
         ConfigurationError: They can't be written.
@@ -261,6 +284,9 @@ def make_or_check(
         else:
             table = DeltaStaging(uri, storage_options, compression)
     _check(table, partition_by)
+    if overwrites_partitions and "deletionVectors" in (table.table.protocol().writer_features or ()):
+        message = "The table has deletion vectors, and deltalake doesn't remove files that have one."
+        raise ConfigurationError(message, where=uri, hint="replace its partitions with Spark")
     if replaces and is_append_only(table):
         message = f"The table has {_APPEND_ONLY}, and the sink is to replace rows."
         raise ConfigurationError(message, where=uri, hint="append to it, or take the property away")

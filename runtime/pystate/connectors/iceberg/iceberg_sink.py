@@ -9,6 +9,7 @@ import pyarrow as pa
 from pystate.common.overrides import override
 from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog, checked_identifier
 from pystate.connectors.iceberg.iceberg_staging import IcebergStaging, make_or_check, parsed_transform
+from pystate.connectors.lakehouse.overwrites import OverwritingTableSink
 from pystate.connectors.lakehouse.table_sink import TableSink, TableSinkBuilder, TableSinkSettings
 
 
@@ -41,7 +42,7 @@ class IcebergSink(TableSink):
 
     @override
     def _with(self, settings: TableSinkSettings) -> IcebergSink:
-        return IcebergSink(self.identifier, self._catalog, settings)
+        return type(self)(self.identifier, self._catalog, settings)
 
     @override
     def _make_or_check(self, rows: pa.Schema) -> IcebergStaging:
@@ -58,6 +59,10 @@ class IcebergSink(TableSink):
     @override
     def _open(self) -> IcebergStaging:
         return IcebergStaging(self._catalog, self.identifier)
+
+
+class OverwritingIcebergSink(OverwritingTableSink, IcebergSink):
+    """Replaces partitions of an Iceberg table; made by `with_overwrite()` of the builder."""
 
 
 class IcebergSinkBuilder(TableSinkBuilder):
@@ -93,4 +98,5 @@ class IcebergSinkBuilder(TableSinkBuilder):
 
     def build(self) -> IcebergSink:
         """Return the sink."""
-        return IcebergSink(self._identifier, self._catalog, self._settings)
+        made = OverwritingIcebergSink if self._settings.overwrites else IcebergSink
+        return made(self._identifier, self._catalog, self._settings)

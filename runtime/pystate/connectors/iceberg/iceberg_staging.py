@@ -17,12 +17,13 @@ from pystate.common.overrides import override
 from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
 from pystate.connectors.iceberg.iceberg_data_file import from_plain, to_plain
 from pystate.connectors.lakehouse.column_types import CHANGED_HINT
-from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable
+from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, overwrites
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
 from pystate.connectors.lakehouse.upserts import DELETED
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile as IcebergDataFile
     from pyiceberg.table import Table, Transaction
 
 LISTS = "pystate"
@@ -136,7 +137,14 @@ class IcebergStaging(StagingTable):
                 transaction.set_properties(dict(marker))
                 if upserts is not None:
                     _replace(transaction, *upserts, marker)
-                if added:
+                if overwrites(files):
+                    old = self._in_partitions_of(added)
+                    with transaction.update_snapshot(snapshot_properties=marker).overwrite() as overwrite:
+                        for one in old:
+                            overwrite.delete_data_file(one)
+                        for one in added:
+                            overwrite.append_data_file(one)
+                elif added:
                     with transaction.update_snapshot(snapshot_properties=marker).fast_append() as append:
                         for one in added:
                             append.append_data_file(one)
@@ -172,6 +180,22 @@ class IcebergStaging(StagingTable):
     @override
     def drop(self, names: Sequence[str]) -> None:
         self.delete([self.place(name) for name in names])
+
+    def _in_partitions_of(self, files: Sequence[IcebergDataFile]) -> list[IcebergDataFile]:
+        """Return the data files of the table that are in the partitions of these.
+
+        Raises:
+            CommitError: Some are of an older partition spec, which doesn't tell.
+        """
+        there, spec = [task.file for task in self.table.scan().plan_files()], self.table.metadata.default_spec_id
+        if any(one.spec_id != spec for one in there):
+            message = (
+                "The table has files that are partitioned in another way than it is now: their rows may be in any partition."
+            )
+            hint = "rewrite them, as Spark's rewrite_data_files does, and resume"
+            raise CommitError(message, where=self.name, hint=hint)
+        partitions = [to_plain(one, spec)["partition"] for one in files]
+        return [one for one in there if to_plain(one, spec)["partition"] in partitions]
 
     def _as_partitioned_now(self, files: Sequence[DataFile]) -> list[DataFile]:
         """Return the files; the rows of those that were staged with an older partition spec are staged again."""

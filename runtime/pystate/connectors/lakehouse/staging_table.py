@@ -15,6 +15,8 @@ from pystate.connectors.lakehouse.upserts import DELETED, latest
 
 DataFile = dict[str, Any]
 """A staged file in plain values: `path`, and what its format needs to commit it; with `upserts` its rows replace others."""
+OVERWRITES = "overwrites"
+"""The entry of a staged file that says that its rows replace the partitions they belong to."""
 
 
 class CommitConflictError(Exception):
@@ -95,7 +97,7 @@ class StagingTable(ABC):
 
     @abstractmethod
     def commit(self, files: Sequence[DataFile], owner: str, serial: int) -> None:
-        """Add files, if there are any, and the marker of an owner in one commit.
+        """Add files, if there are any, and the marker of an owner in one commit; see `OVERWRITES`.
 
         Raises:
             CommitConflictError: Somebody else has committed something that this commit doesn't know.
@@ -129,3 +131,8 @@ class StagingTable(ABC):
 def upserts_among(files: Sequence[DataFile]) -> list[str]:
     """Return the names of those staged files whose rows replace others."""
     return [str(one["upserts"]) for one in files if "upserts" in one]
+
+
+def overwrites(files: Sequence[DataFile]) -> bool:
+    """Return whether the rows of staged files replace the partitions they belong to."""
+    return any(one.get(OVERWRITES) for one in files)

@@ -14,7 +14,7 @@ import msgpack
 from pystate.common.errors import CommitError, CorruptSnapshotError
 from pystate.common.overrides import override
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, upserts_among
-from pystate.connectors.lakehouse.table_writer import ATTEMPT_BITS, VERSION, list_name
+from pystate.connectors.lakehouse.table_writer import ATTEMPT_BITS, OVERWRITING_VERSION, VERSION, list_name
 from pystate.connectors.sink import CommitRequest, JointCommitter
 
 _LOG = logging.getLogger(__name__)
@@ -72,8 +72,8 @@ class TableCommitter(JointCommitter[dict[str, Any]]):
             CorruptSnapshotError: It isn't of this version.
         """
         one = request.get_committable()
-        if one.get("version") != VERSION:
-            message = f"The checkpoint has a commit of version {one.get('version')!r} to a table; {VERSION} is known here."
+        if one.get("version") not in (VERSION, OVERWRITING_VERSION):
+            message = f"The commit to a table is of version {one.get('version')!r}; {OVERWRITING_VERSION} is known here."
             raise CorruptSnapshotError(message, hint="go on with the pystate version that wrote it, or a newer one")
         owner, serial = one["owner"], one["serial"]
         self.step("begin")

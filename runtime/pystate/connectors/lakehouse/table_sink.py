@@ -38,6 +38,7 @@ class TableSinkSettings:
         evolve: Whether columns are added to the table that the rows have and the table doesn't.
         properties: The properties of a table that is made.
         upserts: By what rows replace others; None for rows that are appended.
+        overwrites: Whether all rows of a job replace the partitions they belong to.
     """
 
     row_type: TypeInformation | None = None
@@ -48,6 +49,7 @@ class TableSinkSettings:
     evolve: bool = False
     properties: Mapping[str, str] = field(default_factory=dict)
     upserts: Upserts | None = None
+    overwrites: bool = False
 
 
 class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementType):
@@ -65,6 +67,9 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
         if settings.upserts is not None and settings.sort_by:
             message = "Rows that replace others aren't sorted: the library writes the files anew that hold them."
             raise JobGraphError(message, hint="leave with_sort_by() out")
+        if settings.upserts is not None and settings.overwrites:
+            message = "Rows replace others by their keys, or the partitions they belong to, not both."
+            raise JobGraphError(message, hint="leave with_upsert_by() or with_overwrite() out")
 
     @property
     def guarantee_reason(self) -> str:
@@ -84,12 +89,16 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
 
     @override
     def create_writer(self, context: WriterInitContext) -> TableWriter:
+        return TableWriter(*self.of_writer(context))
+
+    def of_writer(self, context: WriterInitContext) -> tuple[Any, ...]:
+        """Return what a writer is made of."""
         of = self.settings
         if of.row_type is None:
             message = f"{type(self).__name__} doesn't know the columns of its rows."
             raise JobGraphError(message, hint="with_row_type(Types.ROW_NAMED([...], [...]))")
         rows = ArrowRows(of.row_type, "a table")
-        return TableWriter(self._make_or_check, rows, of.most_rows, of.most_bytes, of.sort_by, context, of.upserts)
+        return self._make_or_check, rows, of.most_rows, of.most_bytes, of.sort_by, context, of.upserts
 
     @override
     def create_committer(self, context: CommitterInitContext) -> TableCommitter:
@@ -155,6 +164,14 @@ class TableSinkBuilder:
             message = "Rows can be deleted by their key only."
             raise JobGraphError(message, hint='with_upsert_by("id").with_delete_when(...)')
         return self._set(upserts=Upserts(self._settings.upserts.keys, predicate))
+
+    def with_overwrite(self: B) -> B:
+        """Have all rows of a job replace the partitions they belong to, by one commit at the end of its input.
+
+        This is `INSERT OVERWRITE` with dynamic partitions: others stay as they are. A table without partitions is replaced
+        as a whole, where there are rows. A job without an end never gets there.
+        """
+        return self._set(overwrites=True)
 
     def with_max_rows_per_file(self: B, rows: int) -> B:
         """Set how many rows a file has at most; a checkpoint ends it in any case."""

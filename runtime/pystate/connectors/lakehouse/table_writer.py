@@ -20,6 +20,8 @@ from pystate.connectors.sink import InitContext, JointCommitSinkWriter, SinkWrit
 
 VERSION = 1
 """Of committables."""
+OVERWRITING_VERSION = 2
+"""Of those whose files replace partitions: older versions would add them."""
 ATTEMPT_BITS = 32
 """A serial is the attempt's number, then that of the checkpoint in these bits: it grows over the attempts of a job."""
 FILES_OF_OURS = "pystate-"
@@ -58,6 +60,8 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
     Raises:
         JobGraphError: The rows have no such column to sort by.
     """
+
+    _version = VERSION
 
     def __init__(
         self,
@@ -135,7 +139,7 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
             self._table.remove(files)
 
     def _committable(self, owner: str, serial: int, **content: Any) -> dict[str, Any]:
-        of = {"version": VERSION, "table": self._table.name, "identity": self._table.identity}
+        of = {"version": self._version, "table": self._table.name, "identity": self._table.identity}
         return {**of, "owner": owner, "serial": serial, **content}
 
     def _to_arrow(self) -> None:

@@ -1,0 +1,105 @@
+"""Rows that replace the partitions they belong to: what a job writes in all, by one commit at the end of its input.
+
+A checkpoint can't be the unit: a partition whose rows come over two of them would be left with those of the second. So
+writers hold what they have staged, in the state of checkpoints, until their input has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pystate.common.configuration.state_settings import is_checkpointing_enabled
+from pystate.common.errors import CommitError, ConfigurationError, CorruptSnapshotError
+from pystate.common.overrides import override
+from pystate.connectors.lakehouse.staging_table import OVERWRITES, DataFile
+from pystate.connectors.lakehouse.table_committer import TableCommitter
+from pystate.connectors.lakehouse.table_sink import TableSink
+from pystate.connectors.lakehouse.table_writer import OVERWRITING_VERSION, TableWriter
+from pystate.connectors.sink import CommitterInitContext, StatefulSinkWriter, SupportsWriterState, WriterInitContext
+
+_VERSION = 1
+
+
+class OverwritingTableWriter(TableWriter, StatefulSinkWriter[Any, dict[str, Any]]):
+    """A writer that hands over its files at the end of the input, all of them."""
+
+    _held: Sequence[DataFile] = ()
+    """The files that checkpoints have: a failure leaves them."""
+    _ended = False
+    _version = OVERWRITING_VERSION
+
+    def restore(self, states: Sequence[dict[str, Any]]) -> None:
+        """Take over the files of the restored checkpoint.
+
+        Raises:
+            CommitError: They are another table's.
+            CorruptSnapshotError: They aren't of this version.
+        """
+        for state in states:
+            if state.get("version") != _VERSION:
+                message = (
+                    f"The checkpoint has files of version {state.get('version')!r} for a table; {_VERSION} is known here."
+                )
+                raise CorruptSnapshotError(message, hint="go on with the pystate version that wrote it, or a newer one")
+            if (state["table"], state["identity"]) != (self._table.name, self._table.identity):
+                message = f"The checkpoint has files for {state['table']}, which isn't the table that the sink writes to."
+                hint = "put the table back that the job wrote to; a sink under another uid begins anew"
+                raise CommitError(message, where=self._table.name, hint=hint)
+            self._held = [*self._held, *state["files"]]
+
+    @override
+    def flush(self, end_of_input: bool) -> None:
+        super().flush(end_of_input)
+        self._ended |= end_of_input
+
+    @override
+    def prepare_commit(self) -> Sequence[dict[str, Any]]:
+        return super().prepare_commit() if self._end() else []
+
+    @override
+    def prepare_joint_commit(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
+        return super().prepare_joint_commit(checkpoint_id) if self._end() else []
+
+    @override
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
+        if not self._ended:
+            self._held, self._files = [*self._held, *self._files], []
+        of = {"version": _VERSION, "table": self._table.name, "identity": self._table.identity}
+        return [{**of, "files": list(self._held)}] if self._held else []
+
+    def _end(self) -> bool:
+        """Return whether the input has ended; all files are to be committed then."""
+        if self._ended:
+            self._files, self._held = [{**one, OVERWRITES: True} for one in (*self._held, *self._files)], []
+        return self._ended
+
+
+class OverwritingTableSink(TableSink, SupportsWriterState[Any, dict[str, Any]]):
+    """The base of sinks whose rows replace the partitions they belong to."""
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why each row is in the table once."""
+        return "one commit at the end of the input replaces the partitions that have rows, with a marker that recognises it"
+
+    @override
+    def create_writer(self, context: WriterInitContext) -> OverwritingTableWriter:
+        return OverwritingTableWriter(*self.of_writer(context))
+
+    @override
+    def restore_writer(
+        self, context: WriterInitContext, recovered_state: Sequence[dict[str, Any]]
+    ) -> OverwritingTableWriter:
+        writer = self.create_writer(context)
+        writer.restore(recovered_state)
+        return writer
+
+    @override
+    def create_committer(self, context: CommitterInitContext) -> TableCommitter:
+        alone = context.get_number_of_parallel_subtasks() == 1
+        if not alone and not is_checkpointing_enabled(context.get_job_configuration()):
+            message = "Partitions are replaced by one commit of all subtasks, which is that of the last checkpoint."
+            hint = "set execution.checkpointing.interval and -dir, or the sink's parallelism to 1"
+            raise ConfigurationError(message, where=f"uid {context.get_operator_uid()}", hint=hint)
+        return super().create_committer(context)
