@@ -9,6 +9,8 @@ from deltalake import DeltaTable
 
 from pystate.common.errors import CommitError, ConfigurationError, JobGraphError
 from pystate.common.row import Row
+from pystate.connectors.delta.delta_staging import DeltaStaging
+from pystate.connectors.iceberg.iceberg_staging import IcebergStaging
 from pystate.testing import OperatorTestHarness, SinkTestHarness
 from tests.connectors.lakehouse.tables import COLUMNS, DeltaTables, Killed, killed_at
 
@@ -118,6 +120,32 @@ def test_a_last_checkpoint_that_failed_is_made_up_for_by_the_next(table):
     job.snapshot(3)
     job.complete(3)
     assert read(table) == "a2 b2 c1"
+
+
+def test_files_that_a_checkpoint_has_outlive_a_failure_at_the_end(table, monkeypatch):
+    job = Job(table)
+    job.write("a2 b2")
+    held = job.snapshot(2)
+    job.write("a3 b3")
+    job.end_input()
+
+    def fail(*_: Any) -> None:
+        message = "no storage"
+        raise OSError(message)
+
+    with monkeypatch.context() as patched:
+        for kind in (DeltaStaging, IcebergStaging):
+            patched.setattr(kind, "put", fail)
+        with pytest.raises(OSError, match="no storage"):
+            job.snapshot(3)
+    for one in job.subtasks:
+        one.close()
+    job = Job(table, 1, 1, held)
+    job.write("a3 b3")
+    job.end_input()
+    job.snapshot(4)
+    job.complete(4)
+    assert read(table) == "a2 a3 b2 b3 c1"
 
 
 def test_several_subtasks_without_checkpoints_are_refused(table):

@@ -19,6 +19,8 @@ from pystate.connectors.lakehouse.table_writer import OVERWRITING_VERSION, Table
 from pystate.connectors.sink import CommitterInitContext, StatefulSinkWriter, SupportsWriterState, WriterInitContext
 
 _VERSION = 1
+_IN_CHECKPOINT = "in-checkpoint"
+"""The entry of a staged file that a checkpoint may have."""
 
 
 class OverwritingTableWriter(TableWriter, StatefulSinkWriter[Any, dict[str, Any]]):
@@ -64,9 +66,15 @@ class OverwritingTableWriter(TableWriter, StatefulSinkWriter[Any, dict[str, Any]
     @override
     def snapshot_state(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
         if not self._ended:
-            self._held, self._files = [*self._held, *self._files], []
+            self._held, self._files = [*self._held, *({**one, _IN_CHECKPOINT: True} for one in self._files)], []
         of = {"version": _VERSION, "table": self._table.name, "identity": self._table.identity}
         return [{**of, "files": list(self._held)}] if self._held else []
+
+    @override
+    def close(self) -> None:
+        """Delete files that are in no checkpoint."""
+        self._files = [one for one in self._files if not one.get(_IN_CHECKPOINT)]
+        super().close()
 
     def _end(self) -> bool:
         """Return whether the input has ended; all files are to be committed then."""
