@@ -23,7 +23,13 @@ __all__ = [
 
 
 class SerializationSchema(ABC):
-    """Serializes elements to bytes."""
+    """Serializes elements to bytes.
+
+    Attributes:
+        consumed_type: The type of the elements that it takes, for `pystate check`; None if it is left open.
+    """
+
+    consumed_type: TypeInformation | None = None
 
     @abstractmethod
     def serialize(self, element: Any) -> bytes:
@@ -56,7 +62,7 @@ class SimpleStringSchema(SerializationSchema, DeserializationSchema):
         JobGraphError: There is no such encoding.
     """
 
-    produced_type = Types.STRING()
+    produced_type = consumed_type = Types.STRING()
 
     def __init__(self, charset: str = "UTF-8") -> None:
         self._charset = _charset(charset)

@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Generic
 
+from pystate.common.type_info import TypeInformation
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.core.api.type_variables import IN, CommittableT, WriterStateT
 
@@ -225,6 +226,11 @@ class Sink(ABC, Generic[IN]):
     @abstractmethod
     def create_writer(self, context: WriterInitContext) -> SinkWriter[IN]:
         """Return the writer of one subtask."""
+
+    @property
+    def consumed_type(self) -> TypeInformation | None:
+        """The type of the elements that it takes, for `pystate check`; None if it is left open."""
+        return None
 
     @property
     def delivery_guarantee(self) -> DeliveryGuarantee:

@@ -8,6 +8,8 @@ from typing import Any
 
 from pystate.common.configuration.groups.sink_options import SinkOptions
 from pystate.common.errors import JobGraphError
+from pystate.common.overrides import override
+from pystate.common.type_info import TypeInformation
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.kafka.kafka_client import BOOTSTRAP_SERVERS
 from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
@@ -70,6 +72,11 @@ class KafkaSink(Sink[Any]):
     def builder() -> KafkaSinkBuilder:
         """Return a builder."""
         return KafkaSinkBuilder()
+
+    @property
+    @override
+    def consumed_type(self) -> TypeInformation | None:
+        return self.settings.schema.consumed_type
 
     def get_transformer(self) -> None:
         """Return None: the stream is not transformed."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import SerializationSchema
+from pystate.common.type_info import TypeInformation
 
 ProducerRecord = tuple[str, bytes | None, bytes | None, int | None]
 """Topic, key, value and timestamp (ms since 1970) of a record."""
@@ -38,6 +39,12 @@ class KafkaRecordSerializationSchema:
     def builder() -> KafkaRecordSerializationSchemaBuilder:
         """Return a builder."""
         return KafkaRecordSerializationSchemaBuilder()
+
+    @property
+    def consumed_type(self) -> TypeInformation | None:
+        """The type of the elements that it takes; None if it is left open."""
+        schema = getattr(self, "_value_schema", None)  # a subclass may have an __init__ of its own
+        return schema.consumed_type if isinstance(schema, SerializationSchema) else None
 
     def record_of(self, element: Any, timestamp: int | None) -> ProducerRecord | None:
         """Return the record of an element; None to leave it out.

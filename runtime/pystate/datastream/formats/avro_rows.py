@@ -74,7 +74,8 @@ class AvroRowSerializationSchema(WritingSchema):
 
     def __init__(self, record_class: str | None = None, avro_schema_string: str | None = None) -> None:
         self._schema = _schema_of_rows("AvroRowSerializationSchema", record_class, avro_schema_string)
-        self.what = row_type_of(self._schema).type_info.name
+        self.consumed_type = row_type_of(self._schema).type_info
+        self.what = self.consumed_type.name
 
     @override
     def writer(self) -> Callable[[Any], bytes]:

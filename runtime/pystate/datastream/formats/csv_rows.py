@@ -215,6 +215,7 @@ class CsvRowSerializationSchema(SerializationSchema):
 
     def __init__(self, layout: _Layout) -> None:
         self._layout = layout
+        self.consumed_type = layout.type_info
         self._parts: list[Write] | None = [self._part(part) for part in layout.type_info.elements]
 
     def serialize(self, element: Any) -> bytes:

@@ -115,7 +115,7 @@ class JsonRowSerializationSchema(SerializationSchema):
     """
 
     def __init__(self, type_info: TypeInformation) -> None:
-        self._type_info = type_info
+        self._type_info = self.consumed_type = type_info
         self._write: Write | None = writer(type_info)
 
     def serialize(self, element: Any) -> bytes:

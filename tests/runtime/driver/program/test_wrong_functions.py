@@ -7,8 +7,13 @@ import inspect
 import pytest
 
 from pystate.common import Time, Types, WatermarkStrategy
+from pystate.common.serialization import SimpleStringSchema
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from pystate.datastream.formats.avro import AvroRowSerializationSchema
+from pystate.datastream.formats.csv import CsvRowSerializationSchema
+from pystate.datastream.formats.json import JsonRowSerializationSchema
 from pystate.datastream.functions import KeyedProcessFunction, MapFunction, ProcessFunction
 from pystate.datastream.state import ValueStateDescriptor
 from pystate.datastream.window import TumblingEventTimeWindows
@@ -177,3 +182,59 @@ def found(build):
     environment = StreamExecutionEnvironment.get_execution_environment()
     build(environment.from_collection([("a", 1)], type_info=PAIR)).print()
     return list(wrong_functions(environment._graph()))
+
+
+WRITTEN = Types.ROW_NAMED(["name", "count"], [Types.STRING(), Types.LONG()])
+AVRO = (
+    """{"type": "record", "name": "r", "fields": [{"name": "name", "type": "string"}, {"name": "count", "type": "long"}]}"""
+)
+SCHEMAS = {
+    "json": JsonRowSerializationSchema.builder().with_type_info(WRITTEN).build(),
+    "csv": CsvRowSerializationSchema.Builder(WRITTEN).build(),
+    "avro": AvroRowSerializationSchema(avro_schema_string=AVRO),
+    "text": SimpleStringSchema(),
+}
+
+
+def written_as(schema, type_info):
+    def build(stream):
+        record = KafkaRecordSerializationSchema.builder().set_topic("t").set_value_serialization_schema(SCHEMAS[schema])
+        sink = KafkaSink.builder().set_bootstrap_servers("h:9").set_record_serializer(record.build()).build()
+        return stream.map(str, output_type=type_info).sink_to(sink)
+
+    return build
+
+
+@pytest.mark.parametrize("schema", ["json", "csv", "avro"])
+@pytest.mark.parametrize(
+    ("type_info", "fits"),
+    [
+        (WRITTEN, True),
+        (Types.ROW_NAMED(["count", "name"], [Types.LONG(), Types.STRING()]), True),
+        (Types.ROW_NAMED(["name", "count"], [Types.STRING(), Types.INT()]), True),
+        (PAIR, True),
+        (Types.PICKLED_BYTE_ARRAY(), True),
+        (Types.STRING(), False),
+        (Types.LONG(), False),
+        (Types.TUPLE([Types.STRING()]), False),
+        (Types.ROW_NAMED(["name", "number"], [Types.STRING(), Types.LONG()]), False),
+        (Types.ROW_NAMED(["name", "count"], [Types.STRING(), Types.STRING()]), False),
+    ],
+)
+def test_the_rows_that_a_sinks_schema_takes(schema, type_info, fits):
+    assert_fits(written_as(schema, type_info), fits)
+
+
+@pytest.mark.parametrize(("type_info", "fits"), [(Types.STRING(), True), (None, True), (PAIR, False), (Types.LONG(), False)])
+def test_the_texts_that_a_sinks_schema_takes(type_info, fits):
+    assert_fits(written_as("text", type_info), fits)
+
+
+def assert_fits(build, fits):
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    build(environment.from_collection([("a", 1)], type_info=PAIR))
+    wrong = list(wrong_functions(environment._graph()))
+    assert [one.error.message.partition(" takes ")[0] for one in wrong] == (
+        [] if fits else ["The sink's serialization schema"]
+    )
+    assert all(one.place.startswith(f"{__file__}, line ") for one in wrong)

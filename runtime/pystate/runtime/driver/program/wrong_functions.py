@@ -17,17 +17,20 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.user_code.source_lines import class_lines, function_lines
 from pystate.common.user_code.used_names import uses_name
 from pystate.common.user_code.user_frames import is_library
+from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.core.api.functions import Function
 from pystate.core.api.job_graph import (
     KeyByTransformation,
     OneInputTransformation,
     PartitionTransformation,
+    SinkTransformation,
     SourceTransformation,
     StreamGraph,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
     UnionTransformation,
+    element_type,
 )
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.timer_service import TimerService
@@ -46,6 +49,7 @@ _GIVES_MANY = (
     OperatorKind.KEYED_BROADCAST_PROCESS,
 )
 """Kinds whose functions yield their results, or return many."""
+_NUMBERS = (TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.FLOAT, TypeKind.DOUBLE)
 _ONE_FOR_ONE = (OperatorKind.MAP, OperatorKind.FLAT_MAP, OperatorKind.FILTER)
 _TIMERS = (TimerService.register_event_time_timer.__name__, TimerService.register_processing_time_timer.__name__)
 _STATE_GETTERS = {f"get_{kind}state" for kind in ("", "list_", "map_", "reducing_", "aggregating_")}
@@ -72,6 +76,8 @@ def wrong_functions(graph: StreamGraph) -> Iterator[WrongFunction]:
     for step in graph.transformations():
         if isinstance(step, KeyByTransformation):
             yield from _wrong_key(step)
+        elif isinstance(step, SinkTransformation):
+            yield from _wrong_for_sink(step)
         elif isinstance(step, _Step):
             yield from _wrong_signatures(step)
             yield from _wrong_results(step)
@@ -93,6 +99,40 @@ def _wrong_key(step: KeyByTransformation) -> Iterator[WrongFunction]:
             error = JobGraphError(f"key_by() gets a {what} from its function, which is no key.", hint="return a tuple")
             yield WrongFunction(error, _place_of(select, node) or step.place)
             return
+
+
+def _wrong_for_sink(step: SinkTransformation) -> Iterator[WrongFunction]:
+    wanted = step.function.sink.consumed_type if isinstance(step.function, SinkOperator) else None
+    given = element_type(step.parents[0].output_type)
+    if wanted is None or given is None or not _misfits(given, wanted):
+        return
+    message = f"The sink's serialization schema takes {wanted.name}, and the elements of the stream are {given.name}."
+    error = JobGraphError(
+        message, hint="put a map(...) with this output_type before the sink, or give a schema of the stream's type"
+    )
+    yield WrongFunction(error, step.place)
+
+
+def _misfits(given: TypeInformation, wanted: TypeInformation) -> bool:
+    """Whether no element of a type can be one of the other."""
+    if wanted.kind is TypeKind.STRING or given.kind is TypeKind.STRING:
+        return (wanted.kind is TypeKind.STRING) is not (given.kind is TypeKind.STRING) and (
+            {wanted.kind, given.kind} <= {TypeKind.STRING, TypeKind.ROW, TypeKind.TUPLE, *_NUMBERS}
+        )
+    if wanted.kind is not TypeKind.ROW:
+        return False
+    if given.kind in _NUMBERS:
+        return True
+    if given.kind not in (TypeKind.ROW, TypeKind.TUPLE):
+        return False
+    own, other = list(given.get_field_types()), list(wanted.get_field_types())
+    if len(own) != len(other):
+        return True
+    if given.kind is TypeKind.ROW and given.names is not None and wanted.names is not None:
+        if set(given.names) != set(wanted.names):
+            return True
+        own = [own[given.names.index(name)] for name in wanted.names]
+    return any(TypeKind.STRING in (one.kind, two.kind) and _misfits(one, two) for one, two in zip(own, other, strict=True))
 
 
 def _wrong_signatures(step: _Step) -> Iterator[WrongFunction]:
