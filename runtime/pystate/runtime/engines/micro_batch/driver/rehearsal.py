@@ -51,13 +51,15 @@ class Rehearsal:
             self._thread.join()
 
     def stop(self) -> None:
-        """Cancel what is left of it; returns at once."""
+        """Cancel what is left of it, also where its Spark job has yet to begin; returns at once."""
         if self._thread is not None and self._thread.is_alive():
             threading.Thread(target=self._cancel, name="rehearsal-cancel", daemon=True).start()  # Spark may hang
 
     def _cancel(self) -> None:
         with contextlib.suppress(Exception):  # Spark may have stopped
-            self._spark.sparkContext.cancelJobGroup(self._group)
+            # PySpark's own cancelJobGroup() would leave out a job that is submitted a moment later: its tasks would fail
+            # four times at the secret, which is gone by then, while the next job of the notebook begins
+            self._spark.sparkContext._jsc.sc().cancelJobGroupAndFutureJobs(self._group)  # noqa: SLF001
 
     def _run(self) -> None:
         with contextlib.suppress(Exception):  # of whatever kind: the first epoch meets it, too, and reports it
