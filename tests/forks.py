@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
+import multiprocessing.process
 import os
 import runpy
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing import reduction
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,10 @@ FORKS.set_forkserver_preload(
         "pystate.core.state.rocksdb.rocksdb_keyed_state_backend",
         # job managers
         "pystate.ops.jobmanager.server",
+        # drivers without Spark
+        "tests.ops.jobmanager.fake_driver",
+        "pystate.runtime.job_folder.recovery_terms",
+        "tests.core.metrics.metrics_answer",
         # what programs are asked about with
         "pystate.runtime.driver.program_plan",
         "pystate.runtime.driver.program_check",
@@ -32,6 +38,9 @@ FORKS.set_forkserver_preload(
     ]
 )
 """The process that all are forked from is one per process of the tests, so that this is the only list."""
+FAKE_DRIVER = Path(__file__).parent / "ops" / "jobmanager" / "fake_driver.py"
+_MOST_BYTES = 1000
+"""Of a command that /proc is made to show: the process that it is forked from has a longer one."""
 
 
 class _Descriptor:
@@ -52,11 +61,12 @@ class ForkedPython:
     """What `subprocess.Popen` is for `[sys.executable, "-m", module, *words]`, or for `-c` and code; it reads nothing.
 
     Args:
-        command: The command.
+        command: The command; a file that is run is one of `FILES`.
         env: Its environment; None for ours.
         cwd: Its folder; None for ours.
-        stdout: A descriptor; None for ours.
-        stderr: A descriptor; None for ours.
+        stdout: A file; None for ours.
+        stderr: A file; None for ours.
+        start_new_session: Whether it is a session of its own.
     """
 
     def __init__(
@@ -65,17 +75,29 @@ class ForkedPython:
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
-        stdout: int | None = None,
-        stderr: int | None = None,
+        stdout: Any = None,
+        stderr: Any = None,
+        start_new_session: bool = False,
     ) -> None:
         self.args = list(command)
-        python, option, what, *words = command
-        assert python == sys.executable
-        run = {"-m": _run_module, "-c": _run_code}[option]
-        outputs = _Descriptor(1 if stdout is None else stdout), _Descriptor(2 if stderr is None else stderr)
-        arguments = (run, what, words, dict(os.environ if env is None else env), None if cwd is None else str(cwd), *outputs)
-        self._process = FORKS.Process(target=_run, args=arguments, daemon=True)
-        self._process.start()
+        assert command[0] == sys.executable
+        outputs = [
+            standard if file is None else file if isinstance(file, int) else file.fileno()
+            for standard, file in ((1, stdout), (2, stderr))
+        ]
+        environment = dict(os.environ if env is None else env)
+        folder = None if cwd is None else str(cwd)
+        here, there = os.pipe()
+        files = [_Descriptor(each) for each in (*outputs, there)]
+        self._process = FORKS.Process(target=_run, args=(self.args, environment, folder, files, start_new_session))
+        try:
+            self._process.start()
+        finally:
+            os.close(there)
+            # else an end of this process would wait for it, and each start look at it, in any thread
+            multiprocessing.process._children.discard(self._process)  # type: ignore[attr-defined]
+            os.read(here, 1)  # it is what it says that it is, or has ended
+            os.close(here)
         assert self._process.pid is not None
         self.pid: int = self._process.pid
 
@@ -110,25 +132,58 @@ def run_module(command: Sequence[str], **options: Any) -> subprocess.CompletedPr
     return subprocess.CompletedProcess(list(command), ForkedPython(command, **streams).wait())
 
 
-def _run(
-    run: Callable[[str], object],
-    what: str,
-    words: list[str],
-    env: dict[str, str],
-    cwd: str | None,
-    stdout: int,
-    stderr: int,
-) -> None:
-    for descriptor, standard in ((stdout, 1), (stderr, 2)):
+def start_driver(command: Sequence[str], **options: Any) -> Any:
+    """Start a driver as `subprocess.Popen` does: as a fork, if it is one without Spark that can be started here.
+
+    In a process that is a fork itself, each would come of another process that has imported all.
+    """
+    python, file, *_ = command
+    env, cwd = options["env"], options["cwd"]
+    path = env.get("PYTHONPATH", "").split(os.pathsep)
+    is_ours = (python, file) == (sys.executable, str(FAKE_DRIVER)) and str(FAKE_DRIVER.parents[3]) in path
+    fits = sum(map(len, command)) < _MOST_BYTES and all(name.isidentifier() for name in env)
+    if not (is_ours and fits and os.access(cwd, os.X_OK) and Path("/proc/self/stat").exists()):
+        return subprocess.Popen(command, **options)
+    del options["stdin"]
+    return ForkedPython(command, **options)
+
+
+def _run(command: list[str], env: dict[str, str], cwd: str | None, descriptors: list[int], start_new_session: bool) -> None:
+    ready = descriptors.pop()
+    for descriptor, standard in zip(descriptors, (1, 2), strict=True):
         os.dup2(descriptor, standard)
         os.close(descriptor)
     os.environ.clear()
     os.environ.update(env)
     if cwd is not None:
         os.chdir(cwd)
-    sys.argv = ["-c", *words]
-    sys.path.insert(0, os.getcwd())
-    run(what)
+    if start_new_session:
+        os.setsid()
+        _show(command, env)
+    os.write(ready, b"1")
+    os.close(ready)
+    option, *words = command[1:]
+    if option in ("-m", "-c"):
+        what, *words = words
+        sys.argv = ["-c", *words]
+        sys.path.insert(0, os.getcwd())
+        (_run_module if option == "-m" else _run_code)(what)
+    else:
+        from tests.ops.jobmanager import fake_driver
+
+        sys.argv = [option, *words]
+        sys.exit(fake_driver.main())
+
+
+def _show(command: list[str], env: Mapping[str, str]) -> None:
+    """Let /proc show a command and the environment, as after an exec: the first bytes of both, as far as there is room."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    starts, ends = fields[45:49:2], fields[46:49:2]
+    first = sorted(env, key=lambda name: not name.startswith("PYSTATE_"))
+    for words, start, end in zip((command, [f"{name}={env[name]}" for name in first]), starts, ends, strict=True):
+        size = int(end) - int(start)
+        text = b"".join(os.fsencode(word) + b"\0" for word in words)
+        ctypes.memmove(int(start), text[: size - 1].ljust(size, b"\0"), size)
 
 
 def _run_module(name: str) -> None:

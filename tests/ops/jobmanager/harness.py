@@ -18,6 +18,7 @@ from pystate.common.configuration.file_system_settings import settings_environme
 from pystate.common.files.home import PystateHome, read_json
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.ops.jobmanager.server import job_manager
+from tests import forks
 from tests.forks import ForkedPython
 from tests.waiting import LONGEST_S
 from tests.waiting import wait_until as eventually
@@ -25,7 +26,7 @@ from tests.waiting import wait_until as eventually
 WITHOUT_TRAINING = {"pystate.spark.class-data-archive": "false"}
 """Else a job manager that serves tests for a minute starts a Spark of its own: the more likely, the busier the machine."""
 REPOSITORY = Path(__file__).parents[3]
-FAKE_DRIVER = (str(Path(__file__).parent / "fake_driver.py"),)
+FAKE_DRIVER = (str(forks.FAKE_DRIVER),)
 PYTHON_PATH = os.pathsep.join((str(REPOSITORY / "runtime"), str(REPOSITORY)))
 _SERVE = """
 import json, logging, sys
@@ -131,6 +132,7 @@ class ManagerThread(Manager):
 
     def start(self, configuration: Configuration | None = None, port: int = 0) -> ManagerThread:
         launcher = DriverLauncher(self.home, FAKE_DRIVER)
+        launcher.popen = forks.start_driver
         configuration = Configuration({**WITHOUT_TRAINING, **(configuration.to_dict() if configuration else {})})
         run = self._stack.enter_context(job_manager(self.home, "127.0.0.1", port, launcher, configuration))
         thread = threading.Thread(target=run.server.run, kwargs={"sockets": [run.listener]})

@@ -17,6 +17,7 @@ from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from pystate.ops.jobmanager.web_application import create_app
 from pystate.runtime.job_folder.submission import Submission
+from tests.forks import start_driver
 from tests.ops.jobmanager.harness import FAKE_DRIVER, PYTHON_PATH, eventually
 
 HOME_TOKEN = "the-token-of-the-home"
@@ -38,6 +39,7 @@ class InProcess:
         self.job_file = root.parent / "job.py"
         self.job_file.write_text("print('never run: the driver is a fake')\n")
         self._launcher = DriverLauncher(self.home, FAKE_DRIVER)
+        self._launcher.popen = start_driver
         self.dispatcher = Dispatcher(self.home, self._launcher)
         chosen = security or RestSecurity(HOME_TOKEN)
         self.app = create_app(self.dispatcher, address="127.0.0.1", security=chosen, instance=INSTANCE, **options)

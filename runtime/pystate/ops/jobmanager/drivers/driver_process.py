@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -113,6 +113,7 @@ class DriverLauncher:
 
     Attributes:
         starts_drivers: Whether the command is that of drivers, in whose place spare ones can be.
+        popen: What starts the process; tests replace it.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class DriverLauncher:
         self._patience_s = patience_s
         self._home = home
         self._command = list(command)
+        self.popen: Callable[..., Any] = subprocess.Popen
         self.starts_drivers = tuple(command) == tuple(DRIVER_COMMAND)
 
     def start(
@@ -148,7 +150,7 @@ class DriverLauncher:
             log = files.enter_context(_open_private(directory.log))
             output = files.enter_context(_open_private(directory.stdout)) if submission.attached else log
             try:
-                process = subprocess.Popen(  # noqa: S603 - the submitter proved that it may run code
+                process = self.popen(  # the submitter proved that it may run code
                     command,
                     cwd=submission.working_directory,
                     env=variables,
