@@ -16,6 +16,8 @@ from pystate_cli.programs.project_files import module_name
 from pystate_cli.programs.templates.catalog import templates
 from tests.ops.jobmanager.harness import PYTHON_PATH
 
+pytestmark = pytest.mark.usefixtures("forked_programs")
+
 
 def run(folder, *command, **variables):
     environment = {**os.environ, "PYTHONPATH": PYTHON_PATH, **variables}
