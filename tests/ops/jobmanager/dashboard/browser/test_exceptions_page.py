@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from playwright.sync_api import expect
 
+from pystate.common.files.home import read_json, write_file_atomically
 from pystate.runtime.job_folder.failing_record import keep_failing_record
 from tests.ops.jobmanager.dashboard.browser.pages import Pages
 from tests.ops.jobmanager.harness import ManagerThread
@@ -34,3 +37,17 @@ def test_an_exception_shows_the_kept_record_and_what_replays_it(pages: Pages, ma
     expect(kept).to_contain_text("Subtask 1 of Shares took it.")
     expect(kept).to_contain_text(f"pystate debug {job} 1")
     expect(kept).to_contain_text(str(path))
+
+
+def test_a_long_message_leaves_room_for_the_page(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--fail-user", "0", "--name", "says much")
+    manager.wait_for(job, "FAILED")
+    status = read_json(manager.home.job(job).status)
+    status["failure"]["message"] = "E" * 20_000
+    write_file_atomically(manager.home.job(job).status, json.dumps(status).encode())
+
+    told = pages.go(f"/jobs/{job}").get_by_role("alert")
+
+    expect(told).to_contain_text("EEE")
+    assert told.evaluate("(one) => one.clientHeight") < 500
+    expect(pages.page.get_by_role("navigation", name="Views of the job")).to_be_in_viewport()

@@ -140,6 +140,13 @@ def test_barriers_of_the_real_time_engine_have_a_time_line_that_the_keyboard_wal
     expect(line.get_by_role("heading", name="Barrier 3")).to_be_visible()
     expect(line.get_by_role("button", name="Later")).to_be_disabled()
 
+    page.route("**/details/1", lambda route: route.fulfill(status=503, body='{"errors": ["later"]}'))
+    for _ in range(2):
+        earlier.press("Enter")
+    expect(line.get_by_role("alert")).to_contain_text("later")
+    expect(line.locator("table.barriers")).to_have_count(0)  # that of another barrier
+    page.unroute("**/details/1")
+
     pages.go(f"/jobs/{job}")
     expect(page.get_by_role("heading", name="Time line of epochs")).to_be_visible()
     expect(line).to_have_count(0)

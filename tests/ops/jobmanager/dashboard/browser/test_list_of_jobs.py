@@ -57,6 +57,13 @@ def test_a_name_of_hundreds_of_characters_takes_three_lines_and_is_read_whole_al
         assert round(lines) <= 3
 
 
+def test_a_job_whose_name_shows_nothing_is_found_by_its_id(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--name", "\u200b \u2060", "--finish", "0")
+    manager.wait_for(job, "FINISHED")
+    pages.go("/").get_by_role("link", name=job[:8], exact=True).click()
+    expect(pages.page.get_by_role("heading", level=1)).to_have_text(job[:8])
+
+
 def test_ages_are_those_of_the_job_managers_clock(browser: Browser, manager: ManagerThread, job: str) -> None:
     context = browser.new_context(locale="en-GB")
     context.add_init_script("const real = Date.now.bind(Date); Date.now = () => real() - 600_000;")

@@ -83,6 +83,9 @@ const escaped = (character) => {
   return code < 0x80 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
 };
 
+// The name of a job, or what it is found by where nothing of its name can be seen.
+export const nameOf = (job) => (job.name.replace(UNSEEN, "").trim() ? job.name : job.jid.slice(0, 8));
+
 // A word of a command line, quoted where a shell needs it.
 export function quoted(given) {
   const word = String(given);

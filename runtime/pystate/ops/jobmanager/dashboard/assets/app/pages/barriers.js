@@ -1,9 +1,9 @@
 // The time line of a job's barriers: what each part of the last ones took, and of one of them when each subtask had done it.
-import { html, useMemo, useRef, useState } from "../preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../preact.js";
 import { Badge, Failure, Panel, usePages, Waiting } from "../components.js";
 import { bytes, duration, time } from "../format.js";
 import { Plot, stacked } from "../plots.js";
-import { useAnswer, useOnce } from "../rest.js";
+import { useAnswer, useConnection, useOnce } from "../rest.js";
 import { t } from "../words.js";
 
 const LISTED = 50;
@@ -71,17 +71,22 @@ export function Barriers({ jid }) {
 // One barrier, task by task: when each had it, was aligned, had its snapshot, and had acknowledged.
 function Barrier({ jid, of }) {
   const path = `/jobs/${jid}/checkpoints/details/${of.id}`;
-  const { data, error } = useOnce(path);
+  const { data, error, again } = useOnce(path);
+  const up = useConnection();
+  useEffect(() => {
+    if (up && error) again();
+  }, [up]);
   const before = useRef(null); // stays until the next one is there, so that nothing jumps
   if (data) before.current = { path, of, tasks: Object.entries(data.tasks) };
+  else if (error) before.current = null; // it would stand below the name of another one
   const [open, set] = useState(null);
   const current = before.current;
   const list = usePages(current?.tasks ?? NOTHING, PAGE);
-  if (!current) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
+  if (error) return html`<${Failure} error=${error} />`;
+  if (!current) return html`<${Waiting} />`;
   const parts = partsOf(current.of);
   const whole = Math.max(1, parts.notified);
-  return html`<${Failure} error=${error} />
-    <div class="scroll" tabindex="0"><table class="compact stack barriers"><thead><tr><th>${t("Task")}</th><th class="wide"><span class="hidden-text">${t("Time line")}</span><span class="ends" aria-hidden="true"><span>0</span><span>${duration(whole)}</span></span></th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("After")}</th></tr></thead>
+  return html`<div class="scroll" tabindex="0" aria-busy=${!data}><table class="compact stack barriers"><thead><tr><th>${t("Task")}</th><th class="wide"><span class="hidden-text">${t("Time line")}</span><span class="ends" aria-hidden="true"><span>0</span><span>${duration(whole)}</span></span></th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("After")}</th></tr></thead>
     <tbody>${list.shown.map(([id, one]) => html`<${Task} key=${id} path=${`${current.path}/subtasks/${id}`} one=${one} whole=${whole} open=${open === id} toggle=${() => set(open === id ? null : id)} failed=${current.of.status === "FAILED"} />`)}
       ${current.of.completion_timestamp ? html`<${Moment} name=${t("Completed")} kind="completing" from=${parts.acknowledged} to=${parts.completed} whole=${whole} />` : null}
       ${current.of.notification_timestamp ? html`<${Moment} name=${t("Functions notified")} kind="notifying" from=${parts.completed} to=${parts.notified} whole=${whole} />` : null}</tbody></table></div>${list.more}`;

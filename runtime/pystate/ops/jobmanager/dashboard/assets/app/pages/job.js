@@ -1,7 +1,7 @@
 // One job: its graph, checkpoints, state, failures, log and settings.
 import { html, useState } from "../preact.js";
 import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, usePages, Waiting } from "../components.js";
-import { age, byteRate, bytes, count, duration, nameOfPath, percent, rate, time } from "../format.js";
+import { age, byteRate, bytes, count, duration, nameOf, nameOfPath, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot, stacked } from "../plots.js";
 import { useAnswer } from "../rest.js";
@@ -32,7 +32,7 @@ export function JobPage({ route, session }) {
   const since = job.timestamps[job.state];
   const failure = job.pystate.failure?.pystate;
   return html`
-    <div class="title"><h1 class="clamp" title=${job.name}>${job.name}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
+    <div class="title"><h1 class="clamp" title=${job.name}>${nameOf(job)}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
     <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("restarts: {count}", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
     <${Failure} error=${error} />
     <${Rescaled} of=${job.pystate.rescaling} ended=${ENDED.includes(job.state)} />

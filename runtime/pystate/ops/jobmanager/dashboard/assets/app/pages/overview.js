@@ -1,7 +1,7 @@
 // All jobs, and what needs a person.
 import { html, useState } from "../preact.js";
 import { Badge, Command, Facts, Failure, kept, Load, Notice, Panel, Spark, useClock, Told, usePages, Waiting } from "../components.js";
-import { age, bytes, count, duration, percent, rate, time } from "../format.js";
+import { age, bytes, count, duration, nameOf, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { serverNow, useAnswer } from "../rest.js";
 import { goTo } from "../route.js";
@@ -16,7 +16,7 @@ function troubles(jobs, figures, disks) {
   const found = [];
   for (const job of jobs) {
     const about = figures.get(job.jid);
-    const name = `${job.name} (${job.jid.slice(0, 8)})`;
+    const name = `${nameOf(job)} (${job.jid.slice(0, 8)})`;
     if (job.state === "FAILED" && serverNow() - job["end-time"] < 86_400_000)
       found.push({ kind: "bad", title: t("{name} has failed", { name }), text: t("It is not restarted any more. See why, mend that, and start it from its last checkpoint or savepoint."), command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (job.pystate.rescaling?.unreadable && !job.pystate.rescaling.unfinished)
@@ -67,7 +67,7 @@ function Running({ jobs, figures, now }) {
     const about = figures.get(job.jid);
     const last = about?.["last-checkpoint"];
     const lag = about?.watermark === null || !about ? null : now - about.watermark;
-    return html`<${Row} key=${job.jid} jid=${job.jid} name=${job.name} state=${job.state} label=${label} seen=${historyOf(job.jid).at.at(-1)}
+    return html`<${Row} key=${job.jid} jid=${job.jid} name=${nameOf(job)} state=${job.state} label=${label} seen=${historyOf(job.jid).at.at(-1)}
       restarts=${job.pystate.restarts ? t("restarts: {count}", { count: job.pystate.restarts }) : ""} uptime=${duration(now - job["start-time"])}
       rateIn=${rate(about?.["records-in-per-second"])} rateOut=${rate(about?.["records-out-per-second"])}
       busy=${about ? Math.round(about.busy * 100) / 100 : null} pressed=${about ? Math.round(about["back-pressured"] * 100) / 100 : null}
@@ -85,7 +85,7 @@ function Ended({ jobs }) {
   return html`<div class="scroll" tabindex="0"><table class="stack">
     <thead><tr><th>${t("Job")}</th><th>${t("State")}</th><th class="right">${t("Started")}</th><th class="right">${t("Ended")}</th><th class="right">${t("Duration")}</th></tr></thead>
     <tbody>${shown.map((job) => html`<tr key=${job.jid} class="pick" onClick=${() => goTo(`/jobs/${job.jid}`)}>
-      <td><a class="name clamp" title=${job.name} href=${`#/jobs/${job.jid}`}>${job.name}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>
+      <td><a class="name clamp" title=${job.name} href=${`#/jobs/${job.jid}`}>${nameOf(job)}</a> <span class="soft small mono">${job.jid.slice(0, 8)}</span></td><td><${Badge} state=${job.state} /></td>
       <td class="right" data-label=${t("Started")}>${time(job["start-time"])}</td><td class="right" data-label=${t("Ended")}>${time(job["end-time"])}</td><td class="right" data-label=${t("Duration")}>${duration(job.duration)}</td></tr>`)}</tbody>
   </table></div>
   ${more}`;
