@@ -86,6 +86,17 @@ def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> N
     ]
 
 
+LEFT_OUT = "(given) => import(new URL('ui/app/pages/sources.js', location.href)).then((one) => one.leftOut(given))"
+
+
+def test_records_that_could_not_be_read_are_counted_by_source(pages: Pages) -> None:
+    values = [("orders", "numRecordsInErrors", 2), ("orders", "numRecordsInErrors", 1), ("clicks", "numRecordsInErrors", 0)]
+    metrics = [{"operator": operator, "name": name, "value": value} for operator, name, value in values]
+    assert pages.page.evaluate(LEFT_OUT, [*metrics, {"operator": None, "name": "numRecordsIn", "value": 9}]) == [
+        ["orders", 3]
+    ]
+
+
 PARTS = "(given) => import(new URL('ui/app/pages/barriers.js', location.href)).then(({ partsOf }) => given.map(partsOf))"
 SPANS = "(given) => import(new URL('ui/app/pages/barriers.js', location.href)).then(({ spansOf }) => spansOf(given))"
 

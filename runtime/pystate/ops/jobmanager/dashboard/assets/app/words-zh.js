@@ -198,6 +198,8 @@ export const CHINESE = {
   "planning": "规划",
   "reading, computing, handing on": "读取、计算、输出",
   "Time line of epochs": "epoch 时间线",
+  "{operator}: {count} records could not be read": "{operator}:{count} 条记录无法读取",
+  "They are left out of the stream, as the source is told to, and go to its side output where it has one.": "按数据源的设置,它们不进入数据流;若有侧输出,则进入侧输出。",
   "Time line of barriers": "屏障时间线",
   "the last {count}": "最近 {count} 个",
   "barrier {id} is on its way: {done} of {all} subtasks": "屏障 {id} 进行中:{done}/{all} 个子任务",
