@@ -39,6 +39,18 @@ class Connector:
         """
         return None
 
+    def position_of_source(self, found: Any, splits: Sequence[Any]) -> str | None:
+        """Return how far a source in slots was read, from all that a snapshot has of it; by default from its splits.
+
+        Args:
+            found: What its enumerator keeps beside the unassigned splits: what it has found; None where it keeps nothing.
+            splits: The plain forms of the splits; none where all that was found is read.
+
+        Returns:
+            As of `position_of_splits`.
+        """
+        return self.position_of_splits(splits) if splits else None
+
     def check(self, configuration: Configuration) -> Iterable[Finding]:
         """Yield what `pystate doctor` says about jobs that use the system: whether its client is here, and fits.
 

@@ -10,9 +10,11 @@ from pystate.connectors.file_system.file_enumerator import FileSplitEnumerator
 from pystate.connectors.file_system.file_listing import FoundFile, canonical_uri
 from pystate.connectors.file_system.file_reader import FileSourceReader
 from pystate.connectors.file_system.file_splits import FileSourceSplit
+from pystate.connectors.file_system.files_connector import FilesConnector
 from pystate.connectors.file_system.formats.split_format import TextLines
 from pystate.connectors.file_system.split_file_source import SplitFileSource
 from pystate.connectors.source import InputStatus
+from pystate.runtime.engines.micro_batch.spark.source_progress import words
 
 A, B, C = (FoundFile(f"file:/{name}", number) for number, name in enumerate("abc"))
 
@@ -239,3 +241,16 @@ def test_a_file_of_which_nothing_was_read_may_be_another_one(tmp_path):
 def test_a_position_of_a_version_that_did_not_keep_what_a_file_begins_with(tmp_path):
     uri = written(tmp_path / "f", "1\n2\n3\n").file.uri
     assert read_of([FileSourceSplit.of([uri, 7, 2])], 1)[0] == ["2"]
+
+
+def test_a_snapshot_says_which_files_are_read_and_where_the_others_stand():
+    def told(found, *splits):
+        of = FilesConnector().position_of_source(found, splits)
+        return None if of is None else words(of, {})
+
+    assert told(["file:/in/a"]) == "1 file read"
+    begun, waiting = ["file:/in/b", 7, 120, 4096, 99], ["file:/in/c", 7, 0]
+    assert told(["file:/in/a", "file:/in/b"], begun, waiting) == "1 file read, in the midst of b, 1 not begun"
+    many = [[f"file:/in/{number}", 7, 1] for number in range(5)]
+    assert told([split[0] for split in many], *many) == "0 files read, in the midst of 0, 1, 2 and 2 more"
+    assert told([]) is told(None) is told([["topic", 0]]) is told(["a"], ["a", 1, 2]) is told(["file:/in/a"], {}) is None

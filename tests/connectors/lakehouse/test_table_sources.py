@@ -6,6 +6,7 @@ import datetime as dt
 import random
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -284,6 +285,19 @@ def test_a_snapshot_says_how_far_a_table_was_read(tables):
     told = [told for one in connectors().values() if (told := one.position_of_splits(splits)) is not None]
     assert [words(one, {}) for one in told] == ["2 files of version 7 to be read, 1 row of them read"]
     assert [one for one in connectors().values() if one.position_of_splits([[1, 2, {"path": "x"}, 0]]) is not None] == []
+
+
+def test_a_snapshot_says_up_to_which_version_a_table_is_read_of_which_no_file_is_left(tables):
+    made(tables, "abc")
+    assigned: list[Any] = []
+    context: Any = SimpleNamespace(assign_split=lambda split, _reader: assigned.append(split))
+    enumerator = tables.following().create_enumerator(context)
+    enumerator.start()
+    while not assigned or enumerator.snapshot_state(1)[1]:
+        enumerator.handle_split_request(0, None)
+    found, splits = enumerator.snapshot_state(2)
+    told = [told for one in connectors().values() if (told := one.position_of_source(found, splits)) is not None]
+    assert {words(one, {}) for one in told} == {f"all files up to version {tables.version()} read"}
 
 
 def test_a_split_of_a_later_version_is_refused():

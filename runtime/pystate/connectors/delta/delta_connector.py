@@ -30,6 +30,12 @@ class DeltaConnector(Connector):
         return position_of(splits, lambda file: "partition" in file and "spec" not in file)
 
     @override
+    def position_of_source(self, found: Any, splits: Sequence[Any]) -> str | None:
+        from pystate.connectors.lakehouse.table_split import position_of_read_table
+
+        return self.position_of_splits(splits) if splits else position_of_read_table(found)
+
+    @override
     def check(self, configuration: Configuration) -> Iterable[Finding]:
         yield client_finding("delta", "Delta tables", "deltalake", (1, 5))
 

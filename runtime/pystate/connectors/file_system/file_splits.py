@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -10,6 +12,9 @@ from pystate.connectors.file_system.file_listing import FoundFile
 from pystate.connectors.source import SourceSplit
 
 _HEAD_BYTES = 4096
+_FIELDS = (3, 5)
+"""Of the plain form of a split, without and with the head of the file."""
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -64,3 +69,43 @@ class FileSourceSplit(SourceSplit):
         uri, modified_ms, position, *head = plain
         file = FoundFile(str(uri), int(modified_ms))
         return FileSourceSplit(file, int(position), FileHead(*map(int, head)) if head else None)
+
+
+def position_of(found: Any, splits: Sequence[Any]) -> str | None:
+    """Return how far files were read, as JSON: how many are read, and where the others stand.
+
+    Args:
+        found: What the enumerator keeps: the assigned files; perhaps another system's.
+        splits: Plain forms, perhaps of another system's splits.
+
+    Returns:
+        None if they are another system's, or there was no file yet.
+    """
+    if not isinstance(found, (list, tuple)) or not all(map(_is_uri, found)) or not (found or splits):
+        return None
+    begun, waiting = {}, 0
+    for plain in splits:
+        if not isinstance(plain, (list, tuple)) or len(plain) not in _FIELDS or not _is_uri(plain[0]):
+            return None
+        if plain[2]:
+            begun[plain[0]] = plain[2]
+        else:
+            waiting += 1
+    unread = {plain[0] for plain in splits}
+    return json.dumps({"read": sum(uri not in unread for uri in found), "begun": begun, "waiting": waiting})
+
+
+def describe_position(position: Any) -> str | None:
+    """Return in words what `position_of` returned, of its parsed JSON; None for anything else."""
+    if not isinstance(position, dict) or position.keys() != {"read", "begun", "waiting"}:
+        return None
+    read, begun, waiting = position["read"], position["begun"], position["waiting"]
+    told = [f"{read:,} file{'' if read == 1 else 's'} read"]
+    if begun:
+        first = ", ".join(uri.rsplit("/", 1)[-1] for uri in sorted(begun)[:_NAMED])
+        told.append(f"in the midst of {first}{'' if len(begun) <= _NAMED else f' and {len(begun) - _NAMED:,} more'}")
+    return ", ".join([*told, *([f"{waiting:,} not begun"] if waiting else [])])
+
+
+def _is_uri(name: object) -> bool:
+    return isinstance(name, str) and ":" in name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pystate.common.overrides import override
 from pystate.connectors.connector import Connector
@@ -21,6 +21,12 @@ class FilesConnector(Connector):
         from pystate.connectors.file_system.spark_files import FilesFormat
 
         return (FilesFormat(),)
+
+    @override
+    def position_of_source(self, found: Any, splits: Sequence[Any]) -> str | None:
+        from pystate.connectors.file_system.file_splits import position_of
+
+        return position_of(found, splits)
 
     @override
     def templates(self) -> Mapping[str, ProjectTemplate]:

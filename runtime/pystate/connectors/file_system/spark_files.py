@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pystate.common.overrides import override
+from pystate.connectors.file_system.file_splits import describe_position
 from pystate.connectors.spark_format import Loss, ReadLimit, ReadUnit, SparkFormat
 
 _CLEANS = "cleanSource"
@@ -31,7 +32,7 @@ class FilesFormat(SparkFormat):
     @override
     def describe_offset(self, offset: Any, log: Mapping[str, bytes]) -> str | None:
         at = offset.get("logOffset") if isinstance(offset, dict) else None
-        return _words(at, log) if type(at) is int else None
+        return _words(at, log) if type(at) is int else describe_position(offset)  # of a source in slots
 
 
 def _words(log_offset: int, log: Mapping[str, bytes]) -> str:

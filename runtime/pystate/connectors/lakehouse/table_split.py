@@ -13,6 +13,7 @@ from pystate.connectors.source import SourceSplit
 VERSION = 1
 """Of the plain forms of splits and enumerators."""
 _FIELDS = 4
+_FOUND_FIELDS = 3
 
 
 class TableSplit(SourceSplit):
@@ -69,8 +70,27 @@ def position_of(splits: Sequence[Any], is_file: Callable[[DataFile], bool]) -> s
     return json.dumps({"files": len(found), "versions": sorted(versions), "rows": sum(split.read for split in found)})
 
 
+def position_of_read_table(found: Any) -> str | None:
+    """Return how far a table was read of which no file is left, as JSON: the version up to which its files were found.
+
+    Args:
+        found: What the enumerator keeps; perhaps another system's.
+
+    Returns:
+        None if it isn't that of a table, or nothing was found yet. Tables of all systems are alike.
+    """
+    if not isinstance(found, (list, tuple)) or len(found) != _FOUND_FIELDS:
+        return None
+    version, identity, position = found
+    if version != VERSION or not isinstance(identity, str) or not isinstance(position, int) or position < 0:
+        return None
+    return json.dumps({"version": position})
+
+
 def describe_position(position: Any) -> str | None:
-    """Return in words what `position_of` returned, of its parsed JSON; None for anything else."""
+    """Return in words what one of the two above returned, of its parsed JSON; None for anything else."""
+    if isinstance(position, dict) and position.keys() == {"version"}:
+        return f"all files up to version {position['version']} read"
     if not isinstance(position, dict) or position.keys() != {"files", "versions", "rows"}:
         return None
     files, versions, rows = position["files"], position["versions"], position["rows"]

@@ -28,9 +28,7 @@ def snapshot_sources(location: SnapshotLocation, metadata: CheckpointMetadata) -
 
 
 def split_positions(location: SnapshotLocation, operators: Iterable[OperatorState]) -> dict[str, str]:
-    """Return how far each source in slots was read whose splits a connector knows, by uid, as JSON.
-
-    Splits at their end are not included.
+    """Return how far each source in slots was read of which a connector knows it, by uid, as JSON.
 
     Args:
         location: The snapshot's directory.
@@ -39,29 +37,32 @@ def split_positions(location: SnapshotLocation, operators: Iterable[OperatorStat
     Raises:
         SnapshotError: A file is missing, or damaged.
     """
-    found: dict[str, str] = {}
+    positions: dict[str, str] = {}
     for operator in operators:
-        splits = list(_splits(location, operator))
-        for connector in connectors().values() if splits else ():
-            position = connector.position_of_splits(splits)
+        found, splits = _kept(location, operator)
+        for connector in connectors().values() if splits or found is not None else ():
+            position = connector.position_of_source(found, splits)
             if position is not None:
-                found[operator.uid] = position
+                positions[operator.uid] = position
                 break
-    return found
+    return positions
 
 
-def _splits(location: SnapshotLocation, operator: OperatorState) -> Iterator[Any]:
-    """Yield the assigned and the unassigned splits."""
+def _kept(location: SnapshotLocation, operator: OperatorState) -> tuple[Any, list[Any]]:
+    """Return what the enumerator of a source has found, and the assigned and the unassigned splits."""
+    found, splits = None, list[Any]()
     for _, subtask in sorted(operator.subtasks.items()):
         for handle in subtask.operator_state:
             if not {SPLITS, ENUMERATOR} & handle.states.keys():
                 continue
             with location.open(handle.handle) as file:
                 reader = OperatorStateReader(file, location.uri)
-                yield from _values(reader, SPLITS)
+                splits += _values(reader, SPLITS)
                 for (state,) in _values(reader, ENUMERATOR):
                     if isinstance(state, (list, tuple)) and len(state) == 2 and isinstance(state[1], (list, tuple)):
-                        yield from state[1]
+                        found = state[0]
+                        splits += state[1]
+    return found, splits
 
 
 def _values(reader: OperatorStateReader, name: str) -> Iterator[Any]:
