@@ -14,6 +14,7 @@ _WIDTH, _HEIGHT = 212, 58
 _GAP_X, _GAP_Y, _MARGIN = 92, 24, 16
 _TITLE = 34
 _CHARACTERS = 24
+_LINE, _MOST_LINES = 17, 6
 _SWEEPS = 4
 _STYLE = """
 svg { font-family: system-ui, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC", sans-serif;
@@ -38,12 +39,14 @@ class _Place:
         node: The node; None for an edge that passes.
         before: What it is reached from.
         row: Its place in the layer.
+        height: That of the rows of the drawing: of its highest box.
     """
 
     layer: int
     node: Mapping[str, Any] | None = None
     before: list[_Place] = field(default_factory=list)
     row: float = 0.0
+    height: int = _HEIGHT
 
     @property
     def x(self) -> float:
@@ -51,7 +54,7 @@ class _Place:
 
     @property
     def middle(self) -> float:
-        return _TITLE + _MARGIN + self.row * (_HEIGHT + _GAP_Y) + _HEIGHT / 2
+        return _TITLE + _MARGIN + self.row * (self.height + _GAP_Y) + self.height / 2
 
 
 def plan_svg(answer: Mapping[str, Any]) -> str:
@@ -60,12 +63,14 @@ def plan_svg(answer: Mapping[str, Any]) -> str:
     Args:
         answer: `name`, `parallelism`, and `plan` with Flink's `nodes`, each after those that it follows.
     """
-    layers, edges = _layers(answer["plan"]["nodes"])
+    nodes = answer["plan"]["nodes"]
+    row = max((_height(node) for node in nodes), default=_HEIGHT)
+    layers, edges = _layers(nodes, row)
     _order(layers)
     title = f"{answer['name']}, parallelism {answer['parallelism']}"
     rows = max((place.row for layer in layers for place in layer), default=0) + 1
     width = 2 * _MARGIN + max(len(layers), 1) * (_WIDTH + _GAP_X) - _GAP_X
-    height = _TITLE + 2 * _MARGIN + rows * (_HEIGHT + _GAP_Y) - _GAP_Y
+    height = _TITLE + 2 * _MARGIN + rows * (row + _GAP_Y) - _GAP_Y
     return "\n".join(
         (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
@@ -81,7 +86,7 @@ def plan_svg(answer: Mapping[str, Any]) -> str:
     )
 
 
-def _layers(nodes: list[dict[str, Any]]) -> tuple[list[list[_Place]], list[tuple[list[_Place], str]]]:
+def _layers(nodes: list[dict[str, Any]], height: int) -> tuple[list[list[_Place]], list[tuple[list[_Place], str]]]:
     """Return the layers, a node to the right of all that feed it, and each edge as the places that it goes through."""
     places: dict[Any, _Place] = {}
     layers: list[list[_Place]] = []
@@ -91,6 +96,7 @@ def _layers(nodes: list[dict[str, Any]]) -> tuple[list[list[_Place]], list[tuple
         while len(layers) <= place.layer:
             layers.append([])
         layers[place.layer].append(place)
+        place.height = height
         return place
 
     for node in nodes:
@@ -154,18 +160,34 @@ def _edge(way: list[_Place], ship: str) -> str:
 
 
 def _box(place: _Place) -> str:
-    node, x, y = place.node or {}, place.x, place.middle - _HEIGHT / 2
+    node = place.node or {}
+    height = _height(node)
+    x, y = place.x, place.middle - height / 2
     kind = {"Data Source": "source", "Data Sink": "sink"}.get(str(node["pact"]), "step")
-    name = printable(str(node["type"]))
     uid = str(node["uid"])
     below = f"\u00d7{node['parallelism']}" + ("" if uid.startswith("auto-") else f" \u00b7 {printable(uid)}")
-    shown, soft = shortened(name, _CHARACTERS, unicode=True), shortened(below, _CHARACTERS + 3, unicode=True)
-    return (
-        f'<g class="{kind}"><title>{_text(name)}</title>'
-        f'<rect x="{x:g}" y="{y:g}" width="{_WIDTH}" height="{_HEIGHT}" rx="7"/>'
-        f'<text class="name" x="{x + 11:g}" y="{y + 24:g}">{_text(shown)}</text>'
-        f'<text class="soft" x="{x + 11:g}" y="{y + 43:g}">{_text(soft)}</text></g>'
+    soft = shortened(below, _CHARACTERS + 3, unicode=True)
+    names = "".join(
+        f'<text class="name" x="{x + 11:g}" y="{y + 24 + _LINE * number:g}">{_text(line)}</text>'
+        for number, line in enumerate(_lines(node))
     )
+    return (
+        f'<g class="{kind}"><title>{_text(printable(str(node["type"])))}</title>'
+        f'<rect x="{x:g}" y="{y:g}" width="{_WIDTH}" height="{height}" rx="7"/>{names}'
+        f'<text class="soft" x="{x + 11:g}" y="{y + height - 15:g}">{_text(soft)}</text></g>'
+    )
+
+
+def _lines(node: Mapping[str, Any]) -> list[str]:
+    """Return the name of a node: of a task an operator on each line, in the order of its chain."""
+    chained = printable(str(node["type"])).split(" -> ")
+    if len(chained) > _MOST_LINES:
+        chained = [*chained[: _MOST_LINES - 1], f"\u2026 {len(chained) - _MOST_LINES + 1} more"]
+    return [shortened(name, _CHARACTERS, unicode=True) for name in chained]
+
+
+def _height(node: Mapping[str, Any]) -> int:
+    return _HEIGHT + _LINE * (len(_lines(node)) - 1)
 
 
 def _text(words: str) -> str:

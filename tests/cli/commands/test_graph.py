@@ -98,3 +98,21 @@ def test_no_box_lies_on_another_or_on_an_edge_that_passes_it() -> None:
     assert title is not None
     assert str(title.text).startswith("<b>&")
     assert "\u202e" not in str(title.text)
+
+
+def test_each_operator_of_a_chain_has_a_line_in_the_box_of_its_task() -> None:
+    names = [f"step {number}" for number in range(9)]
+    plan = {**PLAN, "plan": {**PLAN["plan"], "nodes": [node("b", "<br/>+- ".join(names), "a"), node("a", "first<br/>")]}}
+    drawing = ET.fromstring(plan_svg(plan_of_job(JobPlanInfo.from_plain(plan))))  # noqa: S314 - our own text
+
+    _, task = drawing.iter(f"{SVG}g")
+    lines = [str(one.text) for one in task.iter(f"{SVG}text")]
+    assert lines[:-1] == [*names[:5], "\u2026 4 more"]
+    box, height = task.find(f"{SVG}rect"), float(drawing.attrib["height"])
+    assert box is not None
+    top, bottom = float(box.attrib["y"]), float(box.attrib["y"]) + float(box.attrib["height"])
+    assert bottom < height
+    places = [float(one.attrib["y"]) for one in task.iter(f"{SVG}text")]
+    assert places == sorted(set(places))
+    assert top < places[0]
+    assert places[-1] < bottom
