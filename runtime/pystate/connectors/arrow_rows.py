@@ -34,6 +34,8 @@ _PLAIN = {
     TypeKind.SQL_DATE: pa.date32(),
     TypeKind.SQL_TIME: pa.time64("us"),
 }
+_LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
+"""Half a step above the largest number of 32 bits: from here on it would be infinite."""
 _LAST_DIGIT, _DIGITS = Decimal("1e-18"), Context(prec=38)
 _LISTS = (TypeKind.LIST, TypeKind.BASIC_ARRAY, TypeKind.OBJECT_ARRAY, TypeKind.PRIMITIVE_ARRAY)
 
@@ -109,6 +111,8 @@ def _column(type_info: TypeInformation) -> tuple[pa.DataType, Convert]:
     kind = type_info.kind
     if kind is TypeKind.BIG_DEC:
         return _PLAIN[kind], lambda value: None if value is None else Decimal(value).quantize(_LAST_DIGIT, context=_DIGITS)
+    if kind in (TypeKind.FLOAT, TypeKind.SQL_DATE):  # of which Arrow changes wrong values in silence
+        return _PLAIN[kind], _float if kind is TypeKind.FLOAT else _date
     if kind in _PLAIN:
         return _PLAIN[kind], _as_it_is
     if is_byte_array(type_info):
@@ -210,6 +214,17 @@ def _timestamp(value: Any) -> Any:
     """Return a datetime without a zone, which Arrow, too, takes for one of UTC: the machine's zone is no part of it."""
     is_right = value is None or (type(value) is dt.datetime and value.tzinfo is None)
     return value if is_right else SCALAR_RULES[TypeKind.SQL_TIMESTAMP](value)
+
+
+def _float(value: Any) -> Any:
+    """Return a number that 32 bits have: Arrow makes a larger one infinite."""
+    is_right = value is None or (type(value) is float and -_LARGEST_FLOAT < value < _LARGEST_FLOAT)
+    return value if is_right else SCALAR_RULES[TypeKind.FLOAT](value)
+
+
+def _date(value: Any) -> Any:
+    """Return a date: of a datetime Arrow leaves out the time."""
+    return value if value is None or type(value) is dt.date else SCALAR_RULES[TypeKind.SQL_DATE](value)
 
 
 def _moment(value: Instant | None) -> int | None:

@@ -19,7 +19,7 @@ from pystate.connectors.lakehouse import table_enumerator
 from pystate.connectors.lakehouse.table_split import TableSplit
 from pystate.runtime.engines.micro_batch.spark.source_progress import words
 from pystate.testing import SinkTestHarness, SourceTestHarness
-from tests.connectors.lakehouse.tables import ROW
+from tests.connectors.lakehouse.tables import ROW, IcebergTables
 
 WIDE = Types.ROW_NAMED(["more", "n"], [Types.LONG(), Types.LONG()])
 
@@ -175,6 +175,20 @@ def test_versions_that_are_forgotten_while_the_job_is_down_are_said(tables):
     with harness(tables.following, taken) as one:
         with pytest.raises(ConfigurationError, match="isn't in its log any more|doesn't lead back to snapshot"):
             until(one, "bcd")
+
+
+def test_versions_that_were_read_may_be_forgotten_while_the_job_is_down(tmp_path):
+    tables = IcebergTables(tmp_path)  # Delta's versions are numbers
+    made(tables, "a")
+    with harness(tables.following) as one:
+        assert until(one, "a") == "a"
+        taken = one.snapshot(1)
+    read = [one.snapshot_id for one in tables.table().metadata.snapshots]
+    add(tables, "b")
+    with tables.table().maintenance.expire_snapshots() as expire:
+        expire.by_ids(read)
+    with harness(tables.following, taken) as one:
+        assert until(one, "b") == "b"
 
 
 def test_rows_of_versions_that_an_empty_table_has_forgotten_are_not_taken_for_none(tables):

@@ -254,3 +254,18 @@ def test_keys_of_several_columns_with_odd_names(tables):
     source = tables.source(lambda builder: builder.with_row_type(row_type))
     with SourceTestHarness(lambda: source, output_type=row_type) as one:
         assert sorted(tuple(row) for row in one.run_to_end()) == [("x", days[0], 2), ("x", days[1], 1)]
+
+
+def test_a_key_that_a_table_has_twice_is_told_or_is_there_once_afterwards(upserts, caplog):
+    with SinkTestHarness(upserts.sink()) as one:
+        one.open()  # makes the table
+    upserts.write_beside([{"word": "a", "n": 1}, {"word": "a", "n": 2}])
+    job = Job(upserts, 1)
+    job.write("a3 b1")
+    job.commit(1)
+    assert upserts.read() in ("a3 b1", "a3 a3 b1")
+    assert ("several rows of one word" in caplog.text) is (upserts.read() == "a3 a3 b1")
+    caplog.clear()
+    job.write("b2 c1")
+    job.commit(2)
+    assert "several rows" not in caplog.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,8 @@ from pystate.connectors.lakehouse.upserts import DELETED
 if TYPE_CHECKING:
     from deltalake import DeltaTable
     from deltalake.transaction import RemoveAction
+
+_LOG = logging.getLogger(__name__)
 
 LISTS = "_pystate"
 """The folder of lists of staged files: readers and VACUUM leave out what begins with an underscore."""
@@ -196,7 +199,7 @@ class DeltaStaging(StagingTable):
         deleted = f"s.{DELETED}"
         before = self.table.version()
         try:
-            (
+            figures = (
                 self.table.merge(rows, same, source_alias="s", target_alias="t", commit_properties=marker)
                 .when_matched_delete(deleted)
                 .when_matched_update(values, f"NOT {deleted}")
@@ -205,6 +208,10 @@ class DeltaStaging(StagingTable):
             )
         except CommitFailedError as error:
             raise CommitConflictError(str(error)) from error
+        gone = pc.sum(rows.column(DELETED)).as_py() or 0
+        kept = figures["num_target_rows_inserted"] + figures["num_target_rows_updated"]
+        if kept > rows.num_rows - gone or figures["num_target_rows_deleted"] > gone:
+            _LOG.warning("%s has several rows of one %s: each of them was replaced, or deleted", self.name, ", ".join(keys))
         if self.table.version() == before:  # nothing was there to be deleted
             self.commit([], owner, serial)
 

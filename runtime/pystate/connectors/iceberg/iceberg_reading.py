@@ -93,7 +93,7 @@ class IcebergReading(SourceTable):
                 break
             new.append(snapshot)
             reached = after in (_before(snapshot), -snapshot.snapshot_id)
-        if not reached:
+        if not reached and not (new and self._forgotten_parent(new[-1]) == after):
             what = "its first snapshot" if after == NOTHING else f"snapshot {after}, up to which the job has read it"
             message = f"The table doesn't lead back to {what}: snapshots have expired, or it was rolled back."
             raise HistoryGoneError(message)
@@ -147,6 +147,25 @@ class IcebergReading(SourceTable):
             hint = "it may have expired; the table's `snapshots` and `history` metadata tables list those that are there"
             raise ConfigurationError(message, where=self.name, hint=hint)
         return found
+
+    def _forgotten_parent(self, snapshot: Snapshot) -> int | None:
+        """Return the snapshot before one, which has expired, as older metadata of the table has it; None if it isn't known.
+
+        pyiceberg takes the name of an expired snapshot out of the one after it.
+        """
+        from pyiceberg.serializers import FromInputFile
+
+        for older in reversed(self._table.metadata.metadata_log):
+            try:
+                metadata = FromInputFile.table_metadata(self._table.io.new_input(older.metadata_file))
+            except FileNotFoundError:
+                return None
+            found = metadata.snapshot_by_id(snapshot.snapshot_id)
+            if found is None:
+                return None
+            if found.parent_snapshot_id is not None:
+                return found.parent_snapshot_id
+        return None
 
     def _lineage(self) -> Iterator[Snapshot]:
         """Yield the current snapshot and those before it, as far as the table knows them."""

@@ -73,8 +73,9 @@ def widens(old: Any, new: Any) -> bool:
     if types.is_map(old) and types.is_map(new):
         return widens(old.key_type, new.key_type) and widens(old.item_type, new.item_type)
     if types.is_struct(old) and types.is_struct(new):
-        return [one.name for one in old] == [one.name for one in new] and all(
-            widens(one.type, other.type) for one, other in zip(old, new, strict=True)
+        there, now = {one.name: one.type for one in old}, {one.name: one for one in new}  # by name, as Arrow casts them
+        return all(name in now and widens(of, now[name].type) for name, of in there.items()) and all(
+            one.nullable or name in there for name, one in now.items()
         )
     return False
 
