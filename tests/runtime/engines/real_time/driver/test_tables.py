@@ -14,6 +14,7 @@ from tests.connectors.lakehouse.conftest import FORMATS
 from tests.connectors.lakehouse.tables import ROW
 from tests.faults.processes import needs_proc
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob
+from tests.runtime.engines.real_time.driver.programs import numbers
 from tests.waiting import wait_until
 
 OFTEN = {"restart-strategy.fixed-delay.attempts": "100000"}
@@ -85,3 +86,45 @@ def test_slots_are_killed_and_each_row_counts_once(tmp_path, source, appended, r
     finally:
         job.close()
     assert tables.are_done()
+
+
+def replacing(source, sink):
+    """Return the program: numbers into partitions by their last digit."""
+
+    def program(environment):
+        rows = environment.from_source(source, None, "numbers").uid("numbers").rebalance().map(by_digit, ROW)
+        rows.sink_to(sink).uid("sink")
+
+    return program
+
+
+def by_digit(number):
+    return Row(word=str(number % 10), n=number)
+
+
+@needs_proc
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_job_that_ends_replaces_partitions_once_though_a_slot_is_killed(tmp_path, name):
+    (tmp_path / "table").mkdir()
+    tables = FORMATS[name](tmp_path / "table")
+    with SinkTestHarness(tables.sink(lambda builder: builder.with_partition_by("word"))) as sink:
+        sink.open()
+        sink.process_elements([Row(word=word, n=-1) for word in "12x"])
+        sink.snapshot(1)
+        sink.notify_of_completed_checkpoint(1)
+    versions = tables.versions()
+    gate = tmp_path / "gate"
+    overwrites = tables.sink(lambda builder: builder.with_overwrite())
+    job = RealTimeJob(tmp_path / "job", replacing(numbers(400, 100_000, str(gate)), overwrites), **OFTEN)
+    try:
+        job.await_checkpoints(2)
+        assert tables.versions() == versions
+        job.kill_slot(0)
+        job.await_attempt(1)
+        gate.touch()
+        job.end()
+    finally:
+        job.close()
+    expected = Counter((str(number % 10), number) for number in range(400)) + Counter([("x", -1)])
+    assert Counter((row["word"], row["n"]) for row in tables.dicts()) == expected
+    assert tables.versions() == versions + 1
