@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common import Row, Types
+from pystate.common import Row, RowKind, Types
 from pystate.common.errors import RecordError, RestoreError
 from pystate.connectors.generated.collection_source import CollectionSource
 from pystate.testing import SourceTestHarness
@@ -33,6 +33,14 @@ def test_elements_come_out_as_those_of_their_type_do():
     assert abs(first.b - 0.1) < 1e-6
     with pytest.raises(RecordError):
         CollectionSource(["one"], Types.LONG(), "numbers")
+
+
+def test_rows_keep_their_kinds():
+    rows = Types.ROW_NAMED(["n"], [Types.LONG()])
+    given = [Row.of_kind(kind, n=kind.value) for kind in RowKind]
+    source = CollectionSource(given, rows, "rows")
+    with SourceTestHarness(lambda: source, output_type=rows) as harness:
+        assert harness.run_to_end() == given
 
 
 def test_a_restored_collection_goes_on_and_must_begin_as_the_old_one_did():

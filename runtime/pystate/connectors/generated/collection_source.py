@@ -23,7 +23,7 @@ from pystate.connectors.source import (
     SplitEnumeratorContext,
 )
 from pystate.connectors.splits_on_request import RequestingReader, SplitsOnRequest
-from pystate.core.records.codec import RecordCodec
+from pystate.core.records.codec import KIND_COLUMN, RecordCodec
 
 _MOST_AT_ONCE = 1000
 
@@ -62,13 +62,16 @@ class CollectionSource(Source[Any, CollectionSplit], GoesOnAfterSpark):
     """
 
     def __init__(self, elements: Sequence[Any], type_info: TypeInformation | None, name: str) -> None:
-        codec = RecordCodec(type_info, name)
+        codec = RecordCodec(type_info, name, kinds=True)
         prepared = list(elements) if codec.prepare is None else [codec.prepare(element) for element in elements]
-        batch = pa.RecordBatch.from_arrays(codec.encode(prepared), schema=codec.schema)
+        columns, schema = codec.encode(prepared), codec.schema
+        if (kinds := codec.kinds_of(prepared)) is not None:
+            columns, schema = [*columns, kinds], schema.append(KIND_COLUMN)
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         self._elements = list(elements)
         self._type = type_info
         self._name = name
-        self._schema = codec.schema.serialize().to_pybytes()
+        self._schema = schema.serialize().to_pybytes()
         self._rows = batch.serialize().to_pybytes()
         self._begin = CollectionSplit(**self.offset(0))
 
