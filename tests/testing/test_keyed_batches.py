@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from pystate.common import Row, TypeInformation, Types
+from pystate.common import Row, RowKind, TypeInformation, Types
 from pystate.common.errors import JobGraphError, RecordError, StateError
 from pystate.common.time import Time
 from pystate.datastream import (
@@ -416,3 +416,20 @@ def test_only_value_states_have_columns() -> None:
 def test_what_is_no_result_is_said_so() -> None:
     with harness(Returns(5)) as made, pytest.raises(RecordError, match="returned 5, which is neither columns nor elements"):
         made.process_elements([("k", 0)])
+
+
+WORD = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
+
+
+class Rows(KeyedBatchProcessFunction):
+    def process_batch(self, batch, ctx):
+        return batch.data
+
+
+def test_columns_that_would_hide_the_kinds_of_rows_are_refused():
+    made = harness(Rows(), input_type=WORD, output_type=WORD)
+    made.process_elements([Row(word="a", n=1)])
+    with pytest.raises(RecordError, match="don't show the kinds of rows"):
+        made.process_elements([Row(word="a", n=1), Row.of_kind(RowKind.DELETE, word="a", n=1)])
+        made.end_epoch()
+    assert made.extract_output() == [Row(word="a", n=1)]

@@ -13,17 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pystate.common import Row, TypeInformation, Types
+from pystate.common import Row, RowKind, TypeInformation, Types
 from pystate.common.errors import PystateError
 from pystate.core.api.aggregation import AccumulateType, FieldAggregation
 from pystate.core.api.functions import ProcessFunction
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, TIMESTAMP_FIELD, RecordCodec
+from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, KIND_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.task import JobEnvironment, TaskInput, TaskSpec
-from pystate.runtime.plan.task_output import OutputKind, OutputSpec
+from pystate.runtime.plan.task_output import KindsPlace, OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 
 MAX_PARALLELISM = 16
@@ -53,7 +53,7 @@ class Side:
         key: KeyColumn | None = None,
     ) -> None:
         self.key = key or KeyColumn(KEY_FIELD, KEY)
-        out = OutputSpec(0, OutputKind.FRAME, "out", type_info)
+        out = OutputSpec(0, OutputKind.FRAME, "out", type_info, kinds=KindsPlace.WHERE_USED)
         chain = Chain(outputs=[out])
         if mapped:
             chain = Chain(children=[ChainNode(OperatorSpec("map", "map", OperatorKind.MAP, lambda e: e), outputs=[out])])
@@ -61,7 +61,7 @@ class Side:
         head = OperatorSpec("head", "head", OperatorKind.REDUCE, function)
         task = TaskSpec("head", "head", "c" * 32, 1, MAX_PARALLELISM, inputs, head, chain)
         environment = JobEnvironment("b" * 32, "job", 0, configuration or {}, backend, 1 << 20, str(folder))
-        self.codec = RecordCodec(type_info, "test")
+        self.codec = RecordCodec(type_info, "test", kinds=True)
         self.results: list[Any] = []
         self.chain = OperatorChain(task, 0, environment, lambda _, rows: self.results.extend(self.codec.decode(rows)))
         self.chain.open()
@@ -72,8 +72,10 @@ class Side:
 
     def take(self, keys: list[Any], elements: list[Any]) -> None:
         codec = KeyCodec(self.key.key_type)
-        prepare = self.codec.prepare or (lambda element: element)
-        columns = dict(zip(self.codec.schema.names, self.codec.encode(list(map(prepare, elements))), strict=True))
+        prepared = list(map(self.codec.prepare or (lambda element: element), elements))
+        columns = dict(zip(self.codec.schema.names, self.codec.encode(prepared), strict=True))
+        if (kinds := self.codec.kinds_of(prepared)) is not None:
+            columns[KIND_FIELD] = kinds
         if self.key.column not in columns:
             columns[self.key.column] = pa.array(keys)
         groups = [codec.key_group(codec.internal(key), MAX_PARALLELISM) for key in keys]
@@ -200,6 +202,30 @@ def test_odd_numbers_go_as_they_go_one_by_one(
             found.append((side.end(), side.state()))
         except PystateError as error:
             found.append((str(error), []))
+        side.chain.close()
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", [SUM, MAX_BY])
+def test_rows_have_the_kinds_that_they_have_one_by_one(tmp_path: Path, kind: AccumulateType) -> None:
+    word = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
+    batches = [
+        [(RowKind.INSERT, "a", 1), (RowKind.INSERT, "b", 2)],
+        [(RowKind.DELETE, "a", 5), (RowKind.UPDATE_AFTER, "c", 6)],
+        [(RowKind.INSERT, "a", 3), (RowKind.INSERT, "b", 9), (RowKind.INSERT, "c", 1)],
+        [(RowKind.INSERT, "b", 8), (RowKind.INSERT, "c", 7)],
+    ]
+    found = []
+    for made in (FieldAggregation(kind, 1), OneByOne(kind, 1)):
+        side = Side(made, word, tmp_path, "hashmap")
+        for ends in (False, True):  # several batches of an epoch, and an epoch each
+            for batch in batches:
+                side.take([name for _, name, _ in batch], [Row.of_kind(of, name, n) for of, name, n in batch])
+                if ends:
+                    side.chain.flush_output()
+                    side.chain.finish_epoch()
+        side.chain.flush_output()
+        found.append([(row.get_row_kind(), row.word, row.n) for row in side.results])
         side.chain.close()
     assert found[0] == found[1]
 

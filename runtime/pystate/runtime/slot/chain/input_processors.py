@@ -180,6 +180,7 @@ class InputProcessors:
             if not has_kinds(batch):
                 return False
             if handler.sees_elements:
+                handler.before_elements()
                 return True
             message = f"{head.spec.name!r} gets columns, by process_batch, which don't show the kinds of rows."
             raise RecordError(message, hint="leave process_batch out, and process the rows in process_element")

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from pystate.common.row import Row, RowKind, kinds_are_expected
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.records.codec import RecordCodec
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
@@ -123,6 +124,10 @@ class ColumnAggregation(ColumnHandler):
         self._results.settle()
         return False
 
+    def before_elements(self) -> None:
+        """See `ColumnHandler.before_elements`."""
+        self._results.settle()
+
     def unread(self, distinct: DistinctKeys) -> tuple[Sequence[Hashable], Sequence[int]]:
         """See `ColumnHandler.unread`."""
         places = self._results.places_of(distinct)
@@ -147,7 +152,7 @@ class ColumnAggregation(ColumnHandler):
         if not all(is_stored := list(map(is_not, elements, repeat(None)))):
             stored, in_state = list(compress(elements, is_stored)), others[is_stored]
         values, of_stored = field.numbers(data), field.numbers_of(stored)
-        if values is None or of_stored is None:
+        if values is None or of_stored is None or (kinds_are_expected() and not all(map(_is_inserted, stored))):
             return False
         held = in_memory.copy()
         held[in_state] = True
@@ -269,3 +274,8 @@ def column_reduce(
     if not isinstance(state, OverlayValueState):  # of a backend with its own state classes
         return None
     return ColumnAggregation(field, type_info, state, columns, where, epoch)
+
+
+def _is_inserted(element: Any) -> bool:
+    """Whether an element is no row of another kind than INSERT, which columns don't show."""
+    return not isinstance(element, Row) or element.get_row_kind() is RowKind.INSERT

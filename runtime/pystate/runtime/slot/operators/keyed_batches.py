@@ -234,6 +234,10 @@ class ColumnHandler(Protocol):
         """Return whether a batch must be processed one by one, by the column of its keys, before these are decoded."""
         return False
 
+    def before_elements(self) -> None:
+        """Write what is held back of earlier batches to the state: a batch follows that isn't offered to `process`."""
+        return  # most hold nothing back
+
     def process(self, data: pa.RecordBatch, timestamps: pa.Array | None, distinct: DistinctKeys) -> bool:
         """Process a batch, or return False for one whose elements must be processed one by one.
 
