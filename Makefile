@@ -23,10 +23,10 @@ PEERS := build/peers
 ROWS ?= 2000000
 ROUNDS ?= 3
 PYFLINK_ANSWERS := $(CURDIR)/build/fidelity.json
-# three for each core, since they often wait for processes and servers that they start; fewer where not 1.3 GB of memory is free for each
+# three for each core, since they often wait for processes and servers that they start; fewer where not 1.5 GB of memory is free for each
 # (the two with Spark need up to 2 GB with their JVM and slots, others 0.2 to 0.6); two at least, and sixteen at most: the two take longest
 WORKERS ?= $(shell cores=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); cat /proc/meminfo 2>/dev/null | awk -v most=$$((3 * cores)) \
-	'/^MemAvailable/ && $$2 / 1300000 < most { most = int($$2 / 1300000) } END { if (most < 2) most = 2; if (most > 16) most = 16; print most }')
+	'/^MemAvailable/ && $$2 / 1500000 < most { most = int($$2 / 1500000) } END { if (most < 2) most = 2; if (most > 16) most = 16; print most }')
 # the tests of a file stay together, and so do all with a session of Spark: tests/distribution.py
 PARALLEL = --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 MAVEN_COPY := org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies

@@ -107,6 +107,7 @@ def test_a_job_that_ended_by_a_clock_of_the_future_expires_too(ended):
 def test_a_job_whose_status_is_lost_expires_by_its_record_and_one_that_runs_does_not(ended):
     manager, jobs, running, _ = ended
     directories = [manager.home.job(job) for job in (jobs[0], running)]
+    status = directories[1].status.read_bytes()
     for directory in directories:
         directory.status.unlink()
     assert [JobRecord.read(directory).verdict is None for directory in directories] == [False, True]
@@ -115,6 +116,7 @@ def test_a_job_whose_status_is_lost_expires_by_its_record_and_one_that_runs_does
 
     assert {job.job_id for job in dispatcher.jobs()} == {running}
     assert [directory.path.is_dir() for directory in directories] == [False, True]
+    directories[1].status.write_bytes(status)  # by which the job is cancelled in the end
 
 
 def test_a_job_whose_folder_can_not_be_deleted_stays_listed_until_it_can(ended, monkeypatch):

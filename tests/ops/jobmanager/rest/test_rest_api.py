@@ -87,7 +87,7 @@ def test_output_is_read_in_pieces_until_its_end(manager):
 
 @pytest.mark.parametrize("prefix", ["", "/v1"])
 def test_a_savepoint_is_triggered_and_polled(manager, prefix):
-    job = manager.submit("--savepoint", "0.3")
+    job = manager.submit("--savepoint", "2")
     manager.wait_for(job, "RUNNING")
     body = {"target-directory": "/tmp/s", "cancel-job": False, "formatType": "CANONICAL", "triggerId": None}
 
