@@ -33,7 +33,14 @@ from pystate.runtime.spark.applications import application, cluster_settings
 from tests.connectors.kafka.fake_consumer import settings as kafka_settings
 
 _RUNTIME = Path(pystate.__file__).parent
-_FATAL = {"ConfigurationError", "CorruptSnapshotError", "JobGraphError", "RestoreError", "StateDeclarationError"}
+_FATAL = {
+    "ConfigurationError",
+    "CorruptSnapshotError",
+    "JobGraphError",
+    "RestoreError",
+    "StateDeclarationError",
+    "unknown_host",
+}
 _OF_THE_OUTSIDE = {
     *("Exception", "BaseException", "OSError", "ConnectionError", "TimeoutError", "AnswerTimeoutError", "gaierror"),
     *("KafkaException", "Py4JJavaError", "SQLAlchemyError", "DBAPIError", "FileNotFoundError", "PermissionError"),
@@ -55,6 +62,7 @@ _OF_THE_PROGRAM = {
     "core/snapshot/storage/snapshot_location.py": "a missing file in a storage that answers, and is mounted",
     "runtime/spark/applications/application.py": "an address that is none of this machine's",
     "runtime/spark/sessions/secret_settings.py": "a file of arguments that an option names",
+    "testing/debug_process.py": "what a program raises as it is planned once more, outside of a job",
 }
 
 
