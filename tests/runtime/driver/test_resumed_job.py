@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
-from pystate.common.errors import JobExecutionError, JobTerminatedError, UsageError
+from pystate.common.errors import JobExecutionError, JobTerminatedError, SparkLostError, UsageError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import PystateHome
 from pystate.common.job_status import JobStatus
@@ -17,6 +17,7 @@ from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.driver.embedded import EmbeddedExecutor
 from pystate.runtime.driver.resumed_job import check_not_left_elsewhere, resume
+from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_liveness import settled_status
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
@@ -60,6 +61,14 @@ def test_a_job_whose_program_was_killed_goes_on_as_its_next_attempt(directory, l
     status = status_of(directory)
     assert (status.state, status.attempt, status.end_time) == (JobStatus.RESTARTING, 1, -1)
     assert "attempt 2" in resume(directory, JOB)
+
+
+def test_a_job_whose_spark_was_killed_goes_on_though_its_program_has_said_so(directory):
+    lost = JobFailure.of(SparkLostError("The job's Spark application is gone."), "")
+    status = replace(status_of(directory).moved_to(JobStatus.FAILED, 4), failure=lost)
+    status.write_to(directory.status)
+    assert "attempt 1" in resume(directory, JOB)
+    assert (status_of(directory).state, status_of(directory).end_time) == (JobStatus.RESTARTING, -1)
 
 
 @pytest.mark.parametrize("state", [JobStatus.FINISHED, JobStatus.CANCELED, JobStatus.FAILED, JobStatus.CANCELLING])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
 from pystate.common.configuration.groups.pystate_options import PystateOptions
-from pystate.common.errors import DriverLostError, JobExecutionError, JobTerminatedError, PystateError
+from pystate.common.errors import JobExecutionError, JobTerminatedError, PystateError
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
@@ -46,7 +46,7 @@ def resume(directory: JobDirectory, job_id: str) -> str | None:
     if program is not None and program.runs():
         message = f"The job {job_id} runs already, in process {program.pid} on {program.host}."
         raise JobExecutionError(message, where=key, hint="pystate list shows it; pystate stop or pystate cancel ends it")
-    if status.state.is_terminal and not _was_lost(status):
+    if not status.goes_on_in_next_start:
         message = f"The job {job_id} has {status.state.value}, so it isn't run again."
         hint = f"give the next one another {key}; execution.state-recovery.path lets it start from a savepoint"
         raise JobTerminatedError(message, where=key, hint=hint)
@@ -96,9 +96,3 @@ def _latest_checkpoint(place: str) -> str | None:
         found = next(complete, None)
         return None if found is None else f"{place}/chk-{found}"
     return None
-
-
-def _was_lost(status: JobStatusFile) -> bool:
-    """Whether a job counts as FAILED only since its program had ended without a word."""
-    failure = status.failure
-    return status.state is JobStatus.FAILED and failure is not None and failure.error_class == DriverLostError.__name__

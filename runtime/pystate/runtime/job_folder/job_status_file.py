@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar
 
 from pystate.common.configuration.groups.execution_options import ExecutionEngine
-from pystate.common.errors import PystateError
+from pystate.common.errors import DriverLostError, PystateError, SparkLostError
 from pystate.common.job_status import JobStatus
 from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.common.text.plain_data import Bounds, Natural, OpenPlainData
@@ -146,6 +146,17 @@ class JobStatusFile(OpenPlainData, FileContent):
             vertices=[replace(vertex, status=state) for vertex in self.vertices],
             waits_for=None,
         )
+
+    @property
+    def goes_on_in_next_start(self) -> bool:
+        """Whether the next start of the program goes on with the job: it hasn't ended, or only its processes have.
+
+        When the JVM of a program dies first, the program may still tell that before it ends itself.
+        """
+        if not self.state.is_terminal:
+            return True
+        lost = {DriverLostError.__name__, SparkLostError.__name__}
+        return self.state is JobStatus.FAILED and self.failure is not None and self.failure.error_class in lost
 
     def restarting(self, now_ms: int) -> JobStatusFile:
         """Return the status of the job before its next attempt.

@@ -316,6 +316,16 @@ def test_another_start_of_the_program_is_refused_while_the_first_is_heard_of_and
         told(served, incarnation="second")
 
 
+def test_another_start_is_taken_after_one_that_failed_since_its_spark_was_lost(served: InProcess) -> None:
+    told(served)
+    failure = {"class": "SparkLostError", "message": "It is gone.", "where": None, "hint": None, "stack_trace": ""}
+    status = {**status_file(JobStatus.FAILED), "failure": failure}
+    told(served, whole=False, ended=True, files={"status.json": file_to_text(json.dumps(status).encode())})
+    assert served.dispatcher.job(JOB).state() is JobStatus.FAILED
+    told(served, incarnation="second")
+    assert served.dispatcher.job(JOB).state() is JobStatus.RUNNING
+
+
 @pytest.mark.parametrize("name", ["operations/../../record.json", "operations/x.json"])
 def test_a_file_that_is_none_of_a_job_is_refused(served: InProcess, name: str) -> None:
     with pytest.raises((RegistrationRefusedError, UsageError)):

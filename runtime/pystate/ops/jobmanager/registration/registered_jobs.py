@@ -296,7 +296,7 @@ class RegisteredJobs:
         job.look()
         status = JobStatusFile.read_from(directory.status)
         is_lost = status is not None and status.state.is_terminal
-        if status is not None and status.state.is_terminal and not was_lost(status):
+        if status is not None and not status.goes_on_in_next_start:
             message = f"The job {job_id} has {status.state.value}, so it isn't run again."
             raise JobTerminatedError(message, hint=f"give the next one another {PystateOptions.JOB_ID.key}")
         if _runs(job, is_lost=is_lost):
