@@ -51,8 +51,7 @@ class KafkaRecordSerializationSchema:
 
         Args:
             element: The element.
-            timestamp: The element's timestamp, ms since 1970; None for none: the broker then uses the arrival time. So
-                it does for times before 1970, as in Flink. 0 becomes 1, since the client takes 0 for none.
+            timestamp: The element's timestamp, ms since 1970; None for none, see `record_timestamp`.
         """
         selector, key_schema, value_schema = self._topic_selector, self._key_schema, self._value_schema
         topic = self._topic if selector is None else selector.apply(element)
@@ -60,7 +59,16 @@ class KafkaRecordSerializationSchema:
             message = f"The topic of an element must be a text, not {topic!r}."
             raise JobGraphError(message, where=type(self).__name__, hint="return the topic's name from apply()")
         key = None if key_schema is None else key_schema.serialize(element)
-        return topic, key, value_schema.serialize(element), None if timestamp is None or timestamp < 0 else timestamp or 1
+        return topic, key, value_schema.serialize(element), record_timestamp(timestamp)
+
+
+def record_timestamp(timestamp: int | None) -> int | None:
+    """Return the timestamp of a record, ms since 1970; None lets the broker use the arrival time.
+
+    It does so for elements without one and, as in Flink, for times before 1970. 0 becomes 1, since the client takes 0 for
+    none.
+    """
+    return None if timestamp is None or timestamp < 0 else timestamp or 1
 
 
 class _OfFunction(KafkaTopicSelector):

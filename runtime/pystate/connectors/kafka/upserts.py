@@ -17,7 +17,7 @@ from pystate.common.serialization import DeserializationSchema, SerializationSch
 from pystate.common.text.bounded_text import bounded_text
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.connectors.kafka.record_deserialization import ConsumerRecord, KafkaRecordDeserializationSchema
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord, record_timestamp
 
 _SHOWN = 200
 
@@ -97,6 +97,11 @@ class UpsertKafkaRecordSerializationSchema(KafkaRecordSerializationSchema):
         self._fields = UpsertFields(row_type, key_fields, value_fields_include)
         self._topic, self._key_schema, self._value_schema = topic, key_schema, value_schema
 
+    @property
+    @override
+    def consumed_type(self) -> TypeInformation:
+        return self._fields.row_type
+
     @override
     def record_of(self, element: Any, timestamp: int | None) -> ProducerRecord | None:
         kind = element.get_row_kind() if isinstance(element, Row) else RowKind.INSERT
@@ -112,7 +117,7 @@ class UpsertKafkaRecordSerializationSchema(KafkaRecordSerializationSchema):
         if kind is not RowKind.DELETE:
             names = self._fields.value_names
             value = value_schema.serialize(Row.of_fields(names, [fields[name] for name in names]))
-        return topic, key, value, None if timestamp is None or timestamp < 0 else timestamp or 1
+        return topic, key, value, record_timestamp(timestamp)
 
     def _values(self, element: Any) -> Sequence[Any]:
         names = self._fields.names

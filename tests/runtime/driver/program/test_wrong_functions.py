@@ -10,7 +10,12 @@ from pystate.common import Time, Types, WatermarkStrategy
 from pystate.common.serialization import SimpleStringSchema
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.connectors.kafka import KafkaRecordSerializationSchema, KafkaSink
+from pystate.datastream.connectors.kafka import (
+    KafkaRecordSerializationSchema,
+    KafkaSink,
+    UpsertKafkaRecordSerializationSchema,
+    ValueFieldsStrategy,
+)
 from pystate.datastream.formats.avro import AvroRowSerializationSchema
 from pystate.datastream.formats.csv import CsvRowSerializationSchema
 from pystate.datastream.formats.json import JsonRowSerializationSchema
@@ -228,6 +233,16 @@ def test_the_rows_that_a_sinks_schema_takes(schema, type_info, fits):
 @pytest.mark.parametrize(("type_info", "fits"), [(Types.STRING(), True), (None, True), (PAIR, False), (Types.LONG(), False)])
 def test_the_texts_that_a_sinks_schema_takes(type_info, fits):
     assert_fits(written_as("text", type_info), fits)
+
+
+@pytest.mark.parametrize("include", ValueFieldsStrategy)
+@pytest.mark.parametrize(("type_info", "fits"), [(WRITTEN, True), (Types.ROW_NAMED(["count"], [Types.LONG()]), False)])
+def test_a_schema_of_upserts_takes_whole_rows_whichever_of_their_fields_its_values_have(include, type_info, fits):
+    schema = UpsertKafkaRecordSerializationSchema(
+        "t", WRITTEN, ["name"], SimpleStringSchema(), SimpleStringSchema(), include
+    )
+    sink = KafkaSink.builder().set_bootstrap_servers("h:9").set_record_serializer(schema).build()
+    assert_fits(lambda stream: stream.map(str, output_type=type_info).sink_to(sink), fits)
 
 
 def assert_fits(build, fits):
