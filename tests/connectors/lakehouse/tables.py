@@ -21,6 +21,7 @@ from pystate.connectors.iceberg.iceberg_source import IcebergSource, StreamingSt
 from pystate.connectors.lakehouse.table_committer import TableCommitter
 from pystate.connectors.lakehouse.table_sink import TableSink
 from pystate.connectors.lakehouse.table_source import TableSource
+from pystate.testing import OperatorTestHarness, SinkTestHarness
 
 ROW = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
 
@@ -29,6 +30,32 @@ SHORT = Duration.of_millis(1)
 
 
 COLUMNS = pa.schema([("word", pa.string()), ("n", pa.int64())])
+
+
+class SinkJob:
+    """All subtasks of a sink, in one attempt.
+
+    Args:
+        subtasks: Their harnesses.
+        restored: What `snapshot` gave of an earlier attempt, and by how many subtasks.
+    """
+
+    def __init__(self, subtasks: list[SinkTestHarness], restored: Any = None) -> None:
+        self.subtasks, parallelism = subtasks, len(subtasks)
+        if restored is not None:
+            parts, before = restored
+            shares = OperatorTestHarness.repartition(parts, before, parallelism, max_parallelism=128)
+            for one, share in zip(subtasks, shares, strict=True):
+                one.initialize_state(share)
+        for one in subtasks:
+            one.open()
+
+    def snapshot(self, checkpoint: int) -> Any:
+        return [one.snapshot(checkpoint) for one in self.subtasks], len(self.subtasks)
+
+    def complete(self, checkpoint: int) -> None:
+        for one in self.subtasks:
+            one.notify_of_completed_checkpoint(checkpoint)
 
 
 class Killed(BaseException):

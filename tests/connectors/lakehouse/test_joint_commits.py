@@ -10,8 +10,8 @@ import pytest
 from pystate.common.errors import CommitError, JobGraphError
 from pystate.common.row import Row
 from pystate.connectors.lakehouse import table_committer, table_writer
-from pystate.testing import OperatorTestHarness, SinkTestHarness
-from tests.connectors.lakehouse.tables import Killed, killed_at
+from pystate.testing import SinkTestHarness
+from tests.connectors.lakehouse.tables import Killed, SinkJob, killed_at
 
 
 def row(word: str, n: int = 1) -> Row:
@@ -22,30 +22,15 @@ def harness(tables: Any, subtask: int = 0, parallelism: int = 1, attempt: int = 
     return SinkTestHarness(tables.sink(), parallelism=parallelism, subtask_index=subtask, attempt=attempt)
 
 
-class Job:
+class Job(SinkJob):
     """All subtasks of a sink, in one attempt."""
 
     def __init__(self, tables: Any, parallelism: int, attempt: int = 0, restored: Any = None) -> None:
-        self.subtasks = [harness(tables, index, parallelism, attempt) for index in range(parallelism)]
-        self.parallelism = parallelism
-        if restored is not None:
-            parts, before = restored
-            shares = OperatorTestHarness.repartition(parts, before, parallelism, max_parallelism=128)
-            for one, share in zip(self.subtasks, shares, strict=True):
-                one.initialize_state(share)
-        for one in self.subtasks:
-            one.open()
+        super().__init__([harness(tables, index, parallelism, attempt) for index in range(parallelism)], restored)
 
     def write(self, *words: str) -> None:
         for index, word in enumerate(words):
-            self.subtasks[index % self.parallelism].process_element(row(word))
-
-    def snapshot(self, checkpoint: int) -> Any:
-        return [one.snapshot(checkpoint) for one in self.subtasks], self.parallelism
-
-    def complete(self, checkpoint: int) -> None:
-        for one in self.subtasks:
-            one.notify_of_completed_checkpoint(checkpoint)
+            self.subtasks[index % len(self.subtasks)].process_element(row(word))
 
     def close(self) -> None:
         for one in self.subtasks:

@@ -11,8 +11,8 @@ from pystate.common.errors import CommitError, ConfigurationError, JobGraphError
 from pystate.common.row import Row
 from pystate.connectors.delta.delta_staging import DeltaStaging
 from pystate.connectors.iceberg.iceberg_staging import IcebergStaging
-from pystate.testing import OperatorTestHarness, SinkTestHarness
-from tests.connectors.lakehouse.tables import COLUMNS, DeltaTables, Killed, killed_at
+from pystate.testing import SinkTestHarness
+from tests.connectors.lakehouse.tables import COLUMNS, DeltaTables, Killed, SinkJob, killed_at
 
 
 @pytest.fixture
@@ -26,23 +26,17 @@ def table(tables: Any) -> Any:
     return tables
 
 
-class Job:
+class Job(SinkJob):
     """All subtasks of a sink that overwrites, in one attempt."""
 
     def __init__(self, tables: Any, parallelism: int = 2, attempt: int = 0, restored: Any = None) -> None:
         sink = tables.sink(lambda builder: builder.with_overwrite())
         options: dict[str, Any] = {"job_parameters": {"execution.checkpointing.interval": "1 s"}}
-        self.subtasks = [
+        subtasks = [
             SinkTestHarness(sink, parallelism=parallelism, subtask_index=index, attempt=attempt, **options)
             for index in range(parallelism)
         ]
-        if restored is not None:
-            parts, before = restored
-            shares = OperatorTestHarness.repartition(parts, before, parallelism, max_parallelism=128)
-            for one, share in zip(self.subtasks, shares, strict=True):
-                one.initialize_state(share)
-        for one in self.subtasks:
-            one.open()
+        super().__init__(subtasks, restored)
 
     def write(self, text: str) -> None:
         for at, pair in enumerate(text.split()):
@@ -51,13 +45,6 @@ class Job:
     def end_input(self) -> None:
         for one in self.subtasks:
             one.end_input()
-
-    def snapshot(self, checkpoint: int) -> Any:
-        return [one.snapshot(checkpoint) for one in self.subtasks], len(self.subtasks)
-
-    def complete(self, checkpoint: int) -> None:
-        for one in self.subtasks:
-            one.notify_of_completed_checkpoint(checkpoint)
 
 
 def read(tables: Any) -> str:

@@ -11,8 +11,8 @@ from pystate.common.errors import CommitError, ConfigurationError, JobGraphError
 from pystate.common.row import Row, RowKind
 from pystate.common.type_info import Types
 from pystate.connectors.delta.delta_sink import DeltaSink
-from pystate.testing import OperatorTestHarness, SinkTestHarness, SourceTestHarness
-from tests.connectors.lakehouse.tables import Killed, killed_at
+from pystate.testing import SinkTestHarness, SourceTestHarness
+from tests.connectors.lakehouse.tables import Killed, SinkJob, killed_at
 
 WIDE = Types.ROW_NAMED(["word", "more"], [Types.STRING(), Types.INT()])
 
@@ -33,34 +33,21 @@ class Upserts:
         return " ".join(f"{word}{n}" for word, n in self._tables.rows())
 
 
-class Job:
+class Job(SinkJob):
     """All subtasks of a sink, in one attempt; a word goes to the subtask of its letter."""
 
     def __init__(self, tables: Any, parallelism: int, attempt: int = 0, restored: Any = None) -> None:
-        self.subtasks = [
+        subtasks = [
             SinkTestHarness(tables.sink(), parallelism=parallelism, subtask_index=index, attempt=attempt)
             for index in range(parallelism)
         ]
-        if restored is not None:
-            parts, before = restored
-            shares = OperatorTestHarness.repartition(parts, before, parallelism, max_parallelism=128)
-            for one, share in zip(self.subtasks, shares, strict=True):
-                one.initialize_state(share)
-        for one in self.subtasks:
-            one.open()
+        super().__init__(subtasks, restored)
 
     def write(self, text: str, kind: RowKind = RowKind.INSERT) -> None:
         for pair in text.split():
             row = Row(word=pair[0], n=int(pair[1:]))
             row.set_row_kind(kind)
             self.subtasks[ord(pair[0]) % len(self.subtasks)].process_element(row)
-
-    def snapshot(self, checkpoint: int) -> Any:
-        return [one.snapshot(checkpoint) for one in self.subtasks], len(self.subtasks)
-
-    def complete(self, checkpoint: int) -> None:
-        for one in self.subtasks:
-            one.notify_of_completed_checkpoint(checkpoint)
 
     def commit(self, checkpoint: int) -> None:
         self.snapshot(checkpoint)
