@@ -127,3 +127,14 @@ def test_nothing_is_installed_without_a_hash_but_the_project_itself() -> None:
     assert len(installs) >= 6
     sound = ("--require-hashes", "--no-deps --no-build-isolation --editable .")
     assert [line for line in installs if not any(words in line for words in sound)] == []
+
+
+def test_no_package_and_no_large_file_is_committed() -> None:
+    # what a package client leaves where it was called is easily added with everything else, and stays in the history
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if tracked.returncode != 0:
+        pytest.skip("this tree isn't a checkout")
+    files = [REPOSITORY / name for name in tracked.stdout.split("\0") if name]
+    packages = [file.name for file in files if file.suffix in {".whl", ".jar", ".zip"}]
+    large = [file.name for file in files if file.is_file() and file.stat().st_size > 1 << 20]
+    assert packages + large == []
