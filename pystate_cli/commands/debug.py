@@ -34,7 +34,8 @@ from pystate_cli.session import Session
 DEBUGGER = (sys.executable, "-m", "pystate.testing.debug_process")
 _SHORTEST_PREFIX = 4
 _FLAGS = PROGRAM_FLAGS | {"--no-debugger"}
-_WITH_VALUE = PROGRAM_WITH_VALUE | {"--operator", "--record", "--timestamp", "--input", "--as-test"}
+_WHAT_IF = {"--record", "--timestamp", "--input", "--key", "--watermark", "--processing-time"}
+_WITH_VALUE = PROGRAM_WITH_VALUE | _WHAT_IF | {"--operator", "--as-test"}
 
 
 def debug(
@@ -70,6 +71,16 @@ def debug(
     input_number: Annotated[
         int, typer.Option("--input", metavar="1|2", min=1, max=2, help="The input of the operator, where it has two.")
     ] = 1,
+    key: Annotated[
+        str | None,
+        typer.Option("--key", metavar="EXPRESSION", help="A key whose timers fire, in place of a record."),
+    ] = None,
+    watermark: Annotated[
+        int | None, typer.Option("--watermark", metavar="MS", help="Event time up to which they fire, ms since 1970.")
+    ] = None,
+    processing_time: Annotated[
+        int | None, typer.Option("--processing-time", metavar="MS", help="Processing time up to which they fire.")
+    ] = None,
     as_test: Annotated[
         Path | None, typer.Option("--as-test", metavar="FILE", help="Write it as a test with the harness, too.")
     ] = None,
@@ -82,12 +93,13 @@ def debug(
     as_json: JsonOption = False,
     verbose: VerboseOption = False,
 ) -> int:
-    """Replay a record in one operator with the state of its key, under pdb, without Spark: one that failed, or one's own.
+    """Replay a record or a timer in one operator with the state of its key, under pdb, without Spark.
 
-    With a job it is the record at which the job failed, kept with pystate.debug.keep-failing-records; the state is the one
-    that the key had then, or with -s that of a snapshot. With a program it is a what-if on one key: --record, and -s.
+    With a job it is the one at which the job failed, kept with pystate.debug.keep-failing-records; the state is the one
+    that the key had then, or with -s that of a snapshot. With a program it is a what-if on one key: --record, or --key and a
+    time up to which its timers fire; and -s.
 
-    It stops at the first line of the function that takes the record, and again where that raises. The program is executed up
+    It stops at the first line of the function that is called, and again where that raises. The program is executed up
     to its execute(). In a pipe, with --json and with --no-debugger nothing stops; exit code 1 if the function raises.
     """
     session = Session.of(context)
@@ -97,6 +109,9 @@ def debug(
         "record": record,
         "timestamp": timestamp,
         "input": input_number,
+        "key": key,
+        "watermark": watermark,
+        "processing_time": processing_time,
         "debugger": not (no_debugger or as_json) and console.can_ask,
         "as_test": None if as_test is None else str(as_test.absolute()),
         "json": as_json,
@@ -113,9 +128,10 @@ def debug(
             conf_dir=conf_dir,
             savepoint_path=savepoint_path,
         )
-        if record is None:
-            message = "No record is given."
-            raise UsageError(message, hint="--record EXPRESSION, or pystate debug JOB for one that a job has kept")
+        if (record is None) is (key is None) or (key is not None and (watermark is None) is (processing_time is None)):
+            message = "Give a record, or a key and a time up to which its timers fire."
+            hint = "--record EXPRESSION; --key EXPRESSION with --watermark or --processing-time; or pystate debug JOB"
+            raise UsageError(message, hint=hint)
         place = None
         request |= {
             "job_file": str(program.path),
@@ -169,7 +185,7 @@ def _job_directory(session: Session, text: str) -> JobDirectory:
 
 
 def _check_free(test: Path) -> None:
-    from pystate.testing.debug_process import WRITTEN
+    from pystate.testing.written_test import WRITTEN
 
     with contextlib.suppress(OSError):
         if test.read_bytes().startswith(WRITTEN.encode()):
@@ -188,7 +204,7 @@ def _kept(directory: JobDirectory, words: list[str], configuration: dict[str, st
         message = f"The job {directory.path.name} has kept no record at which it failed."
         hint = f"run it with -D {PystateOptions.KEEP_FAILING_RECORDS.key}=10"
         if Configuration(configuration).get(PystateOptions.KEEP_FAILING_RECORDS):
-            hint = "what timers, open(), sources and functions before key_by() fail of isn't kept: pystate exceptions JOB"
+            hint = "what open(), sources and functions before key_by() fail of isn't kept: pystate exceptions JOB"
         raise UsageError(message, hint=hint)
     if len(words) > 1 or (words and not words[0].isdecimal()):
         message = f"A kept record has a number: {numbers}; not {' '.join(words)}."

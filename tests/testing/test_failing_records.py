@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import sys
 
-import msgpack
 import pytest
 
 from pystate.common.errors import StateError, UsageError
 from pystate.runtime.job_folder.failing_record import (
     FailingRecord,
     FailingRecordError,
+    KeptStep,
     RecordOutcome,
+    StepKind,
     keep_failing_record,
     kept_failing_records,
     read_failing_record,
@@ -23,6 +23,7 @@ from pystate.testing import Program
 from pystate.testing.debug_process import replay
 from tests.testing.test_program_harness import JOB, request_of
 
+STEPS = [KeptStep(StepKind.ROWS, 7, 0, b"rows"), KeptStep(StepKind.WATERMARK, 8, 1, time=-5)]
 ON = {"pystate.debug.keep-failing-records": "2"}
 
 
@@ -68,7 +69,7 @@ def test_the_keys_rows_of_the_epoch_and_its_state_before_it(subtask):
     record = FailingRecord.from_bytes(data, "here")
     assert (record.uid, record.operator, record.subtask, record.whole) == ("count", "means", 0, True)
     assert record.error == "ZeroDivisionError: integer division or modulo by zero"
-    assert len(record.batches) == 3, "those of b are not kept"
+    assert len(record.steps) == 3, "those of b are not kept"
 
 
 def replayed(job, tmp_path, data, capsys, **changes):
@@ -133,7 +134,7 @@ def test_a_large_epoch_is_cut_at_its_beginning(subtask):
 
     record = FailingRecord.from_bytes(data, "here")
     assert not record.whole
-    assert 0 < len(record.batches) < 10
+    assert 0 < len(record.steps) < 10
     assert len(data) < 5000
 
 
@@ -142,7 +143,7 @@ def test_a_batch_that_is_too_large_alone_is_told_instead_of_kept(subtask, job, t
     data = failed(subtask, ("a", 1), ("a", 0))
 
     record = FailingRecord.from_bytes(data, "here")
-    assert (record.outcome, record.batches, record.whole) == (RecordOutcome.TOO_LARGE, [], False)
+    assert (record.outcome, record.steps, record.whole) == (RecordOutcome.TOO_LARGE, [], False)
     assert record.size > 100
     path = keep_failing_record(tmp_path, data, 5)
     with pytest.raises(UsageError) as raised:
@@ -153,20 +154,8 @@ def test_a_batch_that_is_too_large_alone_is_told_instead_of_kept(subtask, job, t
     )
 
 
-def test_files_of_before_there_were_outcomes_are_read(tmp_path):
-    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
-    plain = {
-        name: value
-        for name, value in dataclasses.asdict(record).items()
-        if name not in ("outcome", "size", "broadcast", "lost")
-    }
-    body = msgpack.packb(plain)
-    data = record.to_bytes()[:6] + hashlib.sha256(body).digest() + body
-    assert FailingRecord.from_bytes(data, "here") == record
-
-
 def test_only_the_latest_are_kept_in_private_files(tmp_path):
-    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
+    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, STEPS, whole=True, watermark=5)
     for _ in range(4):
         path = keep_failing_record(tmp_path, record.to_bytes(), 2)
 
@@ -176,12 +165,12 @@ def test_only_the_latest_are_kept_in_private_files(tmp_path):
 
 
 def test_files_that_are_not_read(tmp_path):
-    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, [(0, b"rows")], whole=True)
+    record = FailingRecord("u", "o", 0, 1, 128, 0, 1, "E", None, None, STEPS, whole=True, watermark=5)
     data = record.to_bytes()
     for wrong in (data[:-1], data[:50] + b"x" + data[51:], b"", b"XXXX" + data[4:]):
         with pytest.raises(FailingRecordError, match="damaged"):
             FailingRecord.from_bytes(wrong, "here")
-    with pytest.raises(FailingRecordError, match="has version 9; this version of pystate knows 1"):
+    with pytest.raises(FailingRecordError, match="has version 9; this version of pystate knows 2"):
         FailingRecord.from_bytes(data[:4] + b"\0\x09" + data[6:], "here")
     path = keep_failing_record(tmp_path, data, 1)
     path.chmod(0o666)
@@ -193,7 +182,7 @@ def test_all_fields_are_in_the_file():
     names = {field.name for field in dataclasses.fields(FailingRecord)}
     assert names == {
         "uid", "operator", "subtask", "parallelism", "max_parallelism", "attempt", "time_ms", "error", "key", "state",
-        "batches", "whole", "outcome", "size", "broadcast", "lost",
+        "steps", "whole", "watermark", "timer", "outcome", "size", "broadcast", "lost",
     }  # fmt: skip
 
 
@@ -429,38 +418,48 @@ def test_decimals_times_and_nan_are_read_back_whatever_the_program_imports(tmp_p
         names["test_divide_takes_the_record"]()
 
 
-def test_state_without_a_text_is_no_test(tmp_path, capsys):
+def test_state_without_a_text_is_in_the_test_as_bytes(tmp_path, capsys):
     job = tmp_path / "odd.py"
     job.write_text(ODD_VALUES)
     program, test = Program(job), tmp_path / "test_it.py"
     number = program.names["Number"]
     record, _ = kept_of(program, "divide", (("a", number(1)), 1), (EPOCH_END, 0), (("a", number(0)), 1))
 
-    with pytest.raises(UsageError, match="Python doesn't read state back from its text, so no test"):
-        replayed(job, tmp_path, record.to_bytes(), capsys, as_test=str(test))
-    assert not test.exists()
+    code, said = replayed(job, tmp_path, record.to_bytes(), capsys, as_test=str(test))
+
+    assert said["state"][0].startswith("state = <")
+    assert "STATE = b85decode(" in test.read_text()
+    names = {"__file__": str(test), "__name__": "test_it"}
+    exec(compile(test.read_text(), str(test), "exec"), names)  # noqa: S102 - it is ours
+    with pytest.raises(ArithmeticError):
+        names["test_divide_takes_the_record"]()
 
 
-@pytest.mark.parametrize("what", ["values_of_key", "key_context"])
-def test_a_job_fails_of_what_its_function_has_raised_whatever_can_not_be_kept(job, tmp_path, monkeypatch, capsys, what):
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (
+            "state_of_keys",
+            "could not be kept, of RuntimeError: odd values: -s takes it from a snapshot",
+        ),
+        ("_to_bytes", None),
+    ],
+)
+def test_a_job_fails_of_what_its_function_has_raised_whatever_can_not_be_kept(
+    job, tmp_path, monkeypatch, capsys, broken, says
+):
     def wrong(*_):
         raise RuntimeError("odd values")
 
-    kind = "pystate.core.state.base.abstract_backend.AbstractKeyedStateBackend.values_of_key"
-    if what == "key_context":
-        kind = "pystate.runtime.slot.failing_records._of_key"
     with monkeypatch.context() as patched:
-        patched.setattr(kind, wrong)
+        patched.setattr(f"pystate.runtime.slot.failing_records.{broken}", wrong)
         record, error = kept_of(Program(job), "count", (("a", 0), 1))
 
     assert type(error) is ZeroDivisionError
-    if what == "key_context":
+    if says is None:
         assert record.outcome is RecordOutcome.UNREADABLE
         with pytest.raises(UsageError, match="what the function was called with can't be read: RuntimeError: odd values"):
             replayed(job, tmp_path, record.to_bytes(), capsys)
     else:
         code, said = replayed(job, tmp_path, record.to_bytes(), capsys)
-        assert said["note"] == (
-            "the state of the key could not be kept, of RuntimeError: odd values: -s takes it from a snapshot"
-        )
-        assert code == 1
+        assert (code, said["note"]) == (1, f"the state of the key {says}")

@@ -10,7 +10,9 @@ import pytest
 from pystate.common.errors import JobGraphError, PystateError, StateError, UsageError
 from pystate.core.api.executor import registered_executor
 from pystate.testing import Program
-from pystate.testing.debug_process import breakpoints, harness_test, replay
+from pystate.testing.debug_process import breakpoints, replay
+from pystate.testing.failed_records import RecordCall
+from pystate.testing.written_test import StateBefore, harness_test
 from tests.core.snapshot.snapshots import COUNT, WORDS, write_savepoint
 
 JOB = """
@@ -150,6 +152,9 @@ def request_of(job, **changes):
         "record": "('key-7', 5)",
         "timestamp": None,
         "input": 1,
+        "key": None,
+        "watermark": None,
+        "processing_time": None,
         "debugger": False,
         "as_test": None,
         "json": False,
@@ -183,7 +188,7 @@ def test_a_record_is_written_as_a_test_that_needs_no_savepoint(job, tmp_path, sa
 def test_what_python_does_not_read_back_comes_from_the_savepoint_again(job, tmp_path):
     program = Program(job)
     request = request_of(job, savepoint_path="/there", as_test=str(tmp_path / "test_record.py"))
-    text = harness_test(request, "a", {"count": object()}, [], None, program)
+    text = harness_test(request, StateBefore("a", {"count": object()}), RecordCall(1, None, 1), [], None, program)
     assert "program.harness('count', '/there')" in text
     assert "put_keyed_state" not in text
 

@@ -9,7 +9,6 @@ import bdb
 import dis
 import inspect
 import json
-import os
 import pdb
 import pickle
 import sys
@@ -18,9 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType, TracebackType
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, cast
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.pystate_options import PystateOptions
@@ -31,13 +28,15 @@ from pystate.common.processes.standard_streams import reader_is_gone, run_for_re
 from pystate.common.user_code.program_classes import pickled
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
+from pystate.core.api.timer_service import TimeDomain
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.runtime.driver.program.submitted_program import program_place, submitted_configuration
-from pystate.runtime.job_folder.failing_record import FailingRecord, RecordOutcome, read_failing_record
+from pystate.runtime.job_folder.failing_record import RecordOutcome, read_failing_record
 from pystate.runtime.plan.chain import function_object
-from pystate.testing.program_harness import Program, ProgramHarness
+from pystate.testing.failed_records import Call, FailedRecords, RecordCall, TimerCall, rise
+from pystate.testing.program_harness import KeyTimer, Program, ProgramHarness
+from pystate.testing.written_test import StateBefore, harness_test, reads_back
 
-WRITTEN = '"""Written by pystate debug: one record in one operator of the job."""'
-"""The first line of a test."""
 _CALLED = (
     "process_element",
     "process_element1",
@@ -55,23 +54,36 @@ _CALLED = (
     "add",
     "process",
     "apply",
+    "on_timer",
     "__call__",
+    "on_element",
+    "on_event_time",
+    "on_processing_time",
+    "evict_before",
+    "evict_after",
+    "merge",
+    "get_result",
 )
-"""Methods that are called with elements, and with what windows hold."""
+"""Methods that are called with elements, by timers, and with what windows hold."""
 
 
 class _Debugger(pdb.Pdb):
     """pdb that runs up to the first breakpoint."""
 
-    def run_to_breakpoint(self, harness: ProgramHarness, *call: Any, **named: Any) -> None:
-        """Process the record."""
+    def run_to_breakpoint(self, call: Call, harness: ProgramHarness) -> None:
+        """Make the call."""
         self.rcLines.append("continue")  # it would stop in the harness
-        self.runcall(harness.process, *call, **named)
+        self.runcall(call.on, harness)
 
 
 def breakpoints(function: Any) -> Iterator[tuple[str, int]]:
     """Yield (file, line) of the first statement of each method of the program that is called with elements."""
     found = function_object(function)
+    if isinstance(found, WindowOperation):
+        parts = (found.reduce_function, found.aggregate_function, found.window_function, found.trigger, found.evictor)
+        for part in parts:
+            yield from () if part is None else breakpoints(part)
+        return
     owner = found if isinstance(found, FunctionType) else type(found)
     methods = [owner] if isinstance(owner, FunctionType) else [inspect.getattr_static(owner, name, None) for name in _CALLED]
     for method in methods:
@@ -103,19 +115,25 @@ def replay(request: dict[str, Any]) -> int:
             if kept.outcome is RecordOutcome.TOO_LARGE:
                 hint = f"start the job with a larger {PystateOptions.FAILING_RECORD_SIZE.key}, or {hint}"
             raise UsageError(message, where=request["failure"], hint=hint)
-        failed = FailedRecords(program, kept, request["savepoint_path"])
-        with _told(request, f"what comes before the record in {kept.operator!r}: open(), state, other records"):
-            failed.find(answer)
-            harness, (element, timestamp, number) = failed.harness_before()
-        # so a test may be written of it
-        request = {**request, "operator": harness.uid, "timestamp": timestamp, "input": number, "record": repr(element)}
+        answer.add("failed", f"{kept.error}, in {kept.operator!r}, subtask {kept.subtask}, attempt {kept.attempt}")
+        failed = FailedRecords(program, kept, request["savepoint_path"], lambda text: answer.add("note", text))
+        with _told(request, f"what comes before it in {kept.operator!r}: open(), state, other records"):
+            failed.find()
+            harness, call = failed.harness_before()
+        key = [] if kept.key is None else [pickle.loads(kept.key)]  # noqa: S301 - checked to be one's own
+        request = {**request, "operator": harness.uid}
+    elif request["key"] is not None:
+        with _told(request, "what comes before the timers: open(), state"):
+            harness, call, key = _timers_of_key(request, program)
     else:
         element, number = program.value(request["record"]), int(request["input"])
         of_key = element if number == 1 else None
         with _told(request, "what comes before the record: open(), state"):
             harness = program.harness(request["operator"], request["savepoint_path"], key_of=of_key)
+            call, key = RecordCall(element, request["timestamp"], number), []
     with harness:
-        return _replay(request, program, harness, element, answer)
+        request = {**request, "operator": request["operator"] or harness.uid}  # so a test may be written of it
+        return _replay(request, program, harness, call, key, answer)
 
 
 def _program(job_file: Path, arguments: list[str], configuration: Configuration) -> Program:
@@ -149,37 +167,63 @@ def _show(error: Exception, debugger: _Debugger | None) -> None:
         debugger.interaction(None, error.__traceback__)
 
 
-def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, element: Any, answer: _Answer) -> int:
-    number = int(request["input"])
-    key, keyed = harness.key_of(element, number), harness.has_key(number)
-    # copies: what the function changes in place has changed in the harness, too
-    before = pickle.loads(pickled(harness.get_keyed_state(key))) if keyed else {}  # noqa: S301 - ours
-    broadcast = pickle.loads(pickled(harness.get_broadcast_state()))  # noqa: S301 - ours
-    reads_back = request["failure"] is None or _reads_back(element, program)
-    if keyed:
-        answer.add("key", repr(key))
-    answer.add("record", repr(element))
-    if request["timestamp"] is not None:
-        answer.add("timestamp", str(request["timestamp"]))
-    answer.add_all("state", [f"{name} = {value!r}" for name, value in before.items()])
-    if broadcast:
-        answer.add_all("broadcast", [f"{name} = {value!r}" for name, value in broadcast.items()])
+def _timers_of_key(request: dict[str, Any], program: Program) -> tuple[ProgramHarness, TimerCall, list[Any]]:
+    """Return a harness with the state of a key, and the call that fires its timers up to a time."""
+    key = program.value(request["key"])
+    domain = TimeDomain.PROCESSING_TIME if request["watermark"] is None else TimeDomain.EVENT_TIME
+    limit = request["processing_time"] if request["watermark"] is None else request["watermark"]
+    harness = program.harness(request["operator"], request["savepoint_path"], key=[key])
+    harness.keep_timers_of(key)
+    due = [timer for timer in harness.get_timers(key) if timer[1] == domain.name and timer[2] <= limit]
+    if not due:
+        timers = ", ".join(_timer(harness, timer) for timer in harness.get_timers(key))
+        harness.close()
+        message = f"The key {key!r} has no timer that is due then; it has {timers or 'none'}."
+        raise UsageError(message, hint=None if request["savepoint_path"] else "-s SAVEPOINT: without it there is no state")
+    if domain is TimeDomain.EVENT_TIME:
+        rise(harness, limit)
+    else:
+        harness.set_clock(limit)
+    return harness, TimerCall(domain, limit, limit), [key]
+
+
+def _replay(
+    request: dict[str, Any], program: Program, harness: ProgramHarness, call: Call, keys: list[Any], answer: _Answer
+) -> int:
+    if isinstance(call, RecordCall) and harness.has_key(call.input_number):
+        keys = [harness.key_of(call.element, call.input_number)]
+    elif isinstance(call, RecordCall):
+        keys = []
+    record_reads_back = not isinstance(call, RecordCall) or not request["failure"] or reads_back(call.element, program)
+    before = _state_before(harness, keys, program, as_file=request["as_test"] is not None)
+    if keys:
+        answer.add("key", repr(before.key))
+    if isinstance(call, RecordCall):
+        answer.add("record", repr(call.element))
+        if call.timestamp is not None:
+            answer.add("timestamp", str(call.timestamp))
+    else:
+        due = [one for one in before.timers if one[1] == call.domain.name and one[2] <= call.time]
+        answer.add_all("timer", [_timer(harness, timer) for timer in due])
+        answer.add("watermark" if call.domain is TimeDomain.EVENT_TIME else "clock", str(call.limit))
+    _tell_state(answer, harness, before, "")
+    if before.broadcast:
+        answer.add_all("broadcast", [f"{name} = {value!r}" for name, value in before.broadcast.items()])
     harness.clear_output()
-    error = _processed(harness, request, element)
+    error = _processed(harness, request, call)
     results = [] if error is not None else harness.extract_output()
     if error is None:
         answer.add_all("result", [repr(result) for result in results])
-        after = harness.get_keyed_state(key) if keyed else {}
-        answer.add_all("state after", [f"{name} = {value!r}" for name, value in after.items()])
+        _tell_state(answer, harness, _state_before(harness, keys, program, as_file=False), " after")
     else:
         answer.add("raised", error_sentence(error))
     answer.end()
     if request["as_test"] is not None:
-        if not reads_back:
+        if isinstance(call, RecordCall) and not record_reads_back:
             message = "Python doesn't read the record back from its text, so no test can be written of it."
-            raise UsageError(message, where=repr(element), hint="give its class a __repr__ that makes it, and an __eq__")
-        named = {**request, "operator": request["operator"] or harness.uid}
-        test = harness_test(named, key, before, results, error, program, broadcast)
+            hint = "give its class a __repr__ that makes it, and an __eq__"
+            raise UsageError(message, where=repr(call.element), hint=hint)
+        test = harness_test(request, before, call, results, error, program)
         try:
             replace_file(Path(request["as_test"]), test.encode(), mode=0o666)  # less the umask
         except OSError as failed:
@@ -188,84 +232,51 @@ def _replay(request: dict[str, Any], program: Program, harness: ProgramHarness, 
     return int(error is not None)
 
 
-class FailedRecords:
-    """The records of an epoch up to the one at which a function failed, and the state of their key before them.
-
-    Args:
-        program: The job's program, as it is now.
-        failed: What the job has kept.
-        savepoint: A snapshot, to take the state from it instead; None for the kept one.
-    """
-
-    def __init__(self, program: Program, failed: FailingRecord, savepoint: str | None) -> None:
-        self._program = program
-        self._failed = failed
-        self._savepoint = savepoint
-        self._count = 0
-
-    def find(self, answer: _Answer) -> None:
-        """Look for the first record at which the function raises; it is the last one if none does."""
-        failed = self._failed
-        answer.add("failed", f"{failed.error}, in {failed.operator!r}, subtask {failed.subtask}, attempt {failed.attempt}")
-        if not failed.whole:
-            answer.add("note", "the epoch had more records before, which were not kept: the state may be another one")
-        if failed.key is not None and failed.state is None and self._savepoint is None:
-            why = f"could not be kept, of {failed.lost}" if failed.lost else "was too large to be kept"
-            answer.add("note", f"the state of the key {why}: -s takes it from a snapshot")
-        with self._harness() as harness:
-            for number, (element, timestamp, of_input) in enumerate(self._records(harness)):
-                self._count = number
-                try:
-                    harness.process(element, timestamp, input_number=of_input)
-                    harness.extract_output()
-                except Exception as error:
-                    raised = error_sentence(error)
-                    if raised.partition(":")[0] != failed.error.partition(":")[0]:
-                        answer.add("note", "the function raises something else now than in the job")
-                    return
-        answer.add("note", "the operator takes all of its records now: it is mended, or one chained after it has failed")
-
-    def harness_before(self) -> tuple[ProgramHarness, tuple[Any, int | None, int]]:
-        """Return a harness that has processed the records before the one at fault, and that: element, timestamp, input."""
-        harness = self._harness()
-        for number, (element, timestamp, of_input) in enumerate(self._records(harness)):
-            if number == self._count:
-                return harness, (element, timestamp, of_input)
-            harness.process(element, timestamp, input_number=of_input)
-        message = "The kept record has no rows."
-        raise UsageError(message)
-
-    def _records(self, harness: ProgramHarness) -> Iterator[tuple[Any, int | None, int]]:
-        """Yield the records, made anew: a function may have changed those of the last time."""
-        for number, data in self._failed.batches:
-            for batch in pa.ipc.open_stream(data):
-                for element, timestamp in harness.elements(batch, number):
-                    yield element, timestamp, number + 1
-
-    def _harness(self) -> ProgramHarness:
-        failed = self._failed
-        share = (failed.subtask, failed.parallelism, failed.max_parallelism)
-        harness = self._program.harness(failed.uid, self._savepoint, share=share)
-        if self._savepoint is None and failed.key is not None and failed.state is not None:
-            # while the harness is open, pickles find the program's classes
-            key, state = pickle.loads(failed.key), pickle.loads(failed.state)  # noqa: S301 - checked to be one's own
-            harness.put_keyed_state(key, {name: value for name, value in state.items() if value is not None})
-        if self._savepoint is None and failed.broadcast is not None:
-            harness.put_broadcast_state(pickle.loads(failed.broadcast))  # noqa: S301 - as above
-        return harness
+def _state_before(harness: ProgramHarness, keys: list[Any], program: Program, *, as_file: bool) -> StateBefore:
+    """Return what a harness has; copies, since what the function changes in place has changed in the harness, too."""
+    state = StateBefore(
+        watermark=harness.current_watermark(), clock=harness.get_processing_time(), inputs=harness.num_inputs
+    )
+    state.broadcast = harness.get_broadcast_state()
+    for key in keys:
+        state.key, state.keyed = key, harness.get_keyed_state(key)
+        state.timers = harness.get_timers(key)
+        if isinstance(function_object(harness.function), WindowOperation):
+            state.windows = harness.get_window_state(key)
+        literal = all(reads_back(one, program) for one in (key, state.keyed, state.windows, state.timers))
+        if as_file and (harness.has_undeclared_state or not literal):
+            state.file = harness.state_of_key(key)
+    return cast(StateBefore, pickle.loads(pickled(state)))  # noqa: S301 - ours
 
 
-def _processed(harness: ProgramHarness, request: dict[str, Any], element: Any) -> Exception | None:
-    call, named = (element, request["timestamp"]), {"input_number": int(request["input"])}
+def _tell_state(answer: _Answer, harness: ProgramHarness, state: StateBefore, when: str) -> None:
+    answer.add_all("state" + when, [f"{name} = {value!r}" for name, value in state.keyed.items()])
+    windows = [
+        f"{harness.window_of(namespace)!r} {name} = {value!r}"
+        for name, by_namespace in state.windows.items()
+        for namespace, value in sorted(by_namespace.items(), key=lambda item: repr(item[0]))
+    ]
+    timers = [_timer(harness, timer) for timer in state.timers]
+    for label, texts in (("window", windows), ("timers", timers)):
+        if texts:
+            answer.add_all(label + when, texts)
+
+
+def _timer(harness: ProgramHarness, timer: KeyTimer) -> str:
+    _, domain, time, namespace = timer
+    window = "" if namespace is None else f", {harness.window_of(namespace)!r}"
+    return f"{domain.lower().replace('_', ' ')} {time}{window}"
+
+
+def _processed(harness: ProgramHarness, request: dict[str, Any], call: Call) -> Exception | None:
     debugger = _Debugger() if request["debugger"] else None
     try:
         if debugger is None:
-            harness.process(*call, **named)
+            call.on(harness)
         else:
             for file, line in breakpoints(harness.function):
                 debugger.set_break(file, line)
-            debugger.run_to_breakpoint(harness, *call, **named)
-        harness.extract_output()
+            debugger.run_to_breakpoint(call, harness)
     except bdb.BdbQuit:
         raise SystemExit(0) from None
     except Exception as error:
@@ -315,79 +326,6 @@ class _Answer:
 def _camel(label: str) -> str:
     first, *rest = label.split()
     return first + "".join(word.capitalize() for word in rest)
-
-
-def harness_test(
-    request: dict[str, Any],
-    key: Any,
-    before: dict[str, Any],
-    results: list[Any],
-    error: Exception | None,
-    program: Program,
-    broadcast: dict[str, Any] | None = None,
-) -> str:
-    """Return the text of a test that processes the record.
-
-    What states hold is written into it where Python reads it back as it is, else it is read from the snapshot again.
-
-    Raises:
-        UsageError: Python doesn't read it back, and there is no snapshot: the test would process the record without it.
-    """
-    test, job = Path(request["as_test"]).absolute(), Path(request["job_file"])
-    place = os.path.relpath(job, test.parent)
-    given = {name: value for name, value in before.items() if not _is_empty(value)}
-    shared = {name: entries for name, entries in (broadcast or {}).items() if entries}
-    odd = [name for name, value in {**shared, **given, "the key": key}.items() if not _reads_back(value, program)]
-    literal = not odd
-    if odd and (given or shared) and request["savepoint_path"] is None:
-        message = f"Python doesn't read {', '.join(odd)} back from its text, so no test can be written of it."
-        hint = "give its class a __repr__ that makes it, and an __eq__; or -s SAVEPOINT, which the test reads then"
-        raise UsageError(message, hint=hint)
-    words = f", {request['arguments']!r}" if request["arguments"] else ""
-    snapshot = "" if literal or request["savepoint_path"] is None else f", {request['savepoint_path']!r}"
-    operator, record = request["operator"], request["record"]
-    named = "".join(
-        f", {name}={value}"
-        for name, value, default in (("timestamp", request["timestamp"], None), ("input_number", request["input"], 1))
-        if value != default
-    )
-    name = "".join(char if char.isalnum() else "_" for char in operator).strip("_").lower()
-    lines = [
-        WRITTEN,
-        "",
-        "from pathlib import Path",
-        "",
-        "from pystate.testing import Program",
-        "",
-        f"JOB = Path(__file__).parent / {place!r}",
-        "",
-        "",
-        f"def test_{name or 'operator'}_takes_the_record():",
-        f"    program = Program(JOB{words})",
-        f"    with program.harness({operator!r}{snapshot}) as harness:",
-    ]
-    if literal and shared:
-        lines.append(f"        harness.put_broadcast_state(program.value({repr(shared)!r}))")
-    if literal and given:
-        lines.append(f"        harness.put_keyed_state(program.value({repr(key)!r}), program.value({repr(given)!r}))")
-    if error is not None:
-        lines.append(f"        # raised {error_sentence(error)}".splitlines()[0])
-    lines.append(f"        harness.process(program.value({record!r}){named})")
-    if error is None and _reads_back(results, program) and program.value(repr(results)) == results:
-        lines.append(f"        assert harness.extract_output() == program.value({repr(results)!r})")
-    return "\n".join([*lines, ""])
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or (type(value) in (list, dict) and not value)  # not ==, which is the program's
-
-
-def _reads_back(value: Any, program: Program) -> bool:
-    try:
-        back = program.value(repr(value))
-        return bool(back == value) or "nan" in repr(value) and repr(back) == repr(value)  # which isn't equal to itself
-    except Exception:  # noqa: BLE001 - of an __eq__ or a __repr__ of the program
-        return False
 
 
 def main(words: list[str]) -> int:

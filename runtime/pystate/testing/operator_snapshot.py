@@ -32,7 +32,7 @@ class OperatorSnapshot:
     """The state that one subtask wrote at a checkpoint, or the share of one subtask at another parallelism.
 
     Attributes:
-        checkpoint_id: The id of the checkpoint.
+        checkpoint_id: The id of the checkpoint; None for state that isn't of one.
         subtask_index: The subtask that wrote it, or gets it.
         parallelism: The number of subtasks.
         max_parallelism: The number of key groups.
@@ -40,7 +40,7 @@ class OperatorSnapshot:
         restored: The state for a subtask that starts from it.
     """
 
-    checkpoint_id: int
+    checkpoint_id: int | None
     subtask_index: int
     parallelism: int
     max_parallelism: int
@@ -139,7 +139,7 @@ def repartition(
     subtasks = {one.subtask_index: one.written for one in ordered if one.written is not None}
     operator = OperatorState(UID, UID, old_parallelism, max_parallelism, subtasks=subtasks)
     metadata = CheckpointMetadata(
-        checkpoint_id,
+        checkpoint_id or 0,
         CheckpointType.CHECKPOINT,
         SavepointFormatType.CANONICAL,
         timestamp_ms=0,

@@ -6,12 +6,14 @@ The program is run up to its execute(), without Spark; the state may come from a
 from __future__ import annotations
 
 import datetime
+import io
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
+from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -40,22 +42,35 @@ from pystate.core.api.job_graph import (
     TwoInputTransformation,
 )
 from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.timer_service import TimeDomain
+from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.records.codec import TIMESTAMP_FIELD
+from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
+from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
+from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME
 from pystate.core.state.base.abstract_backend import AbstractKeyedStateBackend
+from pystate.core.state.files.canonical import CanonicalReader
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.operator.broadcast_state import OperatorBroadcastState
 from pystate.runtime.driver.program.submitted_program import GraphExecutor, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
 from pystate.runtime.plan.named_key_column import named_key_column
+from pystate.runtime.slot.operators.windowing.window_namespaces import window_namespaces
+from pystate.runtime.slot.snapshots.frozen_task import CANONICAL_KEYED_STATE
 from pystate.runtime.slot.snapshots.restored_operator import RestoredOperator
+from pystate.runtime.slot.state_of_keys import state_of_keys
+from pystate.runtime.slot.timers.internal_timer_service import InternalTimerService
 from pystate.testing.harness import MAX_PARALLELISM, HarnessInput, OperatorTestHarness
 from pystate.testing.operator_snapshot import UID, OperatorSnapshot
 
 _Step = OneInputTransformation | TwoInputTransformation
+
+KeyTimer = tuple[str, str, int, Any]
+"""A timer of a key: the name of its service, `EVENT_TIME` or `PROCESSING_TIME`, its time, its namespace, None for none."""
 
 
 class _KeepingExecutor(GraphExecutor):
@@ -189,7 +204,9 @@ class Program:
         savepoint: str | None = None,
         *,
         key_of: Any = None,
+        key: Sequence[Any] = (),
         share: tuple[int, int, int] | None = None,
+        state: bytes | None = None,
     ) -> ProgramHarness:
         """Return an opened harness of an operator. Until it is closed, the program's file is `__main__`, as in its job.
 
@@ -197,7 +214,9 @@ class Program:
             operator: Its uid, or its name where only one has that; None for the only one.
             savepoint: The checkpoint or savepoint with its state; None to begin with nothing.
             key_of: An element: only the state of its key's key group is restored. None for all state of the operator.
+            key: Likewise, of one key in place of an element; none for all.
             share: Index of the subtask, parallelism and max parallelism; None for one subtask.
+            state: A canonical file with keyed state to begin with, in place of a savepoint.
 
         Raises:
             PystateError: There is no such operator, or the state can't be restored.
@@ -205,7 +224,7 @@ class Program:
         step = self._step(operator)
         with ExitStack() as stack:
             stack.enter_context(_as_main(self._module))
-            harness = ProgramHarness(step, self._uids[id(step)], self._configuration, savepoint, key_of, share)
+            harness = ProgramHarness(step, self._uids[id(step)], self._configuration, savepoint, key_of, key, share, state)
             harness.at_end = stack.pop_all()
         return harness
 
@@ -254,7 +273,9 @@ class ProgramHarness(OperatorTestHarness):
         configuration: Configuration,
         savepoint: str | None,
         key_of: Any,
+        keys: Sequence[Any],
         share: tuple[int, int, int] | None,
+        state: bytes | None,
     ) -> None:
         inputs = [_input(parent) for parent in step.parents]
         self.at_end = ExitStack()
@@ -267,6 +288,8 @@ class ProgramHarness(OperatorTestHarness):
         backend, most, subtask, parallelism = "hashmap", step.max_parallelism or MAX_PARALLELISM, 0, 1
         if share is not None:
             subtask, parallelism, most = share
+        elif state is not None:
+            most = CanonicalReader(io.BytesIO(state), where=uid).header.max_parallelism
         if savepoint is not None:
             initialize(configuration)
             snapshot = OpenedSnapshot(savepoint)
@@ -275,10 +298,11 @@ class ProgramHarness(OperatorTestHarness):
             handles = [handle for one in operator.subtasks.values() for handle in one.keyed_state]
             if any(isinstance(handle, IncrementalKeyedStateHandle) for handle in handles):
                 backend = "rocksdb"
-        if key_of is not None and self._selects[0] is not None and savepoint is not None:
+        if key_of is not None and self._selects[0] is not None:
+            keys = [_key(self._selects[0], key_of, uid)]
+        if keys and savepoint is not None:
             codec = KeyCodec(key_type)  # a subtask with this one key group: no other state is read
-            key = _key(self._selects[0], key_of, uid)
-            subtask, parallelism = codec.key_group(codec.internal(key), most), most
+            subtask, parallelism = codec.key_group(codec.internal(keys[0]), most), most
         super().__init__(
             step.kind,
             step.function,
@@ -299,12 +323,21 @@ class ProgramHarness(OperatorTestHarness):
         )
         if snapshot is not None:
             self.initialize_state(_share(snapshot, snapshot.operator(uid), subtask, parallelism))
+        elif state is not None:
+            handle = KeyedStateHandle(0, most - 1, CANONICAL_KEYED_STATE, ByteStreamStateHandle(state))
+            restored = RestoredOperator(f"{MEMORY_SCHEME}/test", [handle])
+            self.initialize_state(OperatorSnapshot(None, subtask, parallelism, most, None, restored))
         self.open()
 
     @override
     def close(self) -> None:
         with self.at_end:
             super().close()
+
+    @property
+    def num_inputs(self) -> int:
+        """The number of its inputs."""
+        return len(self._selects)
 
     def has_key(self, input_number: int = 1) -> bool:
         """Return whether the elements of an input, 1 or 2, have keys; those of a broadcast stream have none.
@@ -356,12 +389,112 @@ class ProgramHarness(OperatorTestHarness):
         Raises:
             StateError: There is no such state, or a value isn't of its type.
         """
+        backend = self._own_backend()
+        self._begin()
+        backend.put_values_of_key(key, values)
+
+    def get_window_state(self, key: Any) -> dict[str, dict[Any, Any]]:
+        """Return what the states of a key's windows hold, by name and namespace; ends the current epoch.
+
+        A namespace is what a window is stored by: (start, end) of a `TimeWindow`, the number of a `CountWindow`, 0 for the
+        global window.
+        """
+        self._between_epochs()
+        backend = self._chain.backend
+        return backend.window_values_of_key(key) if isinstance(backend, AbstractKeyedStateBackend) else {}
+
+    def put_window_state(self, key: Any, values: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Set what the states of a key's windows hold, by name and namespace, as a finished epoch of its own.
+
+        Raises:
+            StateError: There is no such state, or a value isn't of its type.
+        """
+        self._begin()
+        self._own_backend().put_window_values_of_key(key, values)
+        self.end_epoch()
+
+    def window_of(self, namespace: Any) -> Any:
+        """Return the window that is stored by a namespace, in an operator of windows; else the namespace."""
+        function = self.function
+        return window_namespaces(function.assigner).window(namespace) if isinstance(function, WindowOperation) else namespace
+
+    def get_timers(self, key: Any) -> list[KeyTimer]:
+        """Return the timers of a key, those of the current epoch included, ordered by time."""
+        internal, found = self._key_codec.internal(key), []
+        for name, service in self._timer_services().items():
+            for domain in TimeDomain:
+                external = service.namespaces.external
+                for timer in service.timers(domain):
+                    if timer.key == internal:
+                        found.append((name, domain.name, timer.timestamp, external(timer.namespace)))
+        return sorted(found, key=itemgetter(2))
+
+    def put_timers(self, key: Any, timers: Iterable[KeyTimer]) -> None:
+        """Register timers of a key, as a finished epoch of its own."""
+        self._begin()
+        services = self._timer_services()
+        with self._own_backend().current(key):
+            for name, domain, timestamp, namespace in timers:
+                service = services[name]
+                event = TimeDomain[domain] is TimeDomain.EVENT_TIME
+                register = service.register_event_time_timer if event else service.register_processing_time_timer
+                register(namespace, timestamp)
+        self.end_epoch()
+
+    def keep_timers_of(self, key: Any) -> None:
+        """Delete the timers of all other keys, as a finished epoch of its own."""
+        self._begin()
+        internal = self._key_codec.internal(key)
+        for service in self._timer_services().values():
+            for domain in TimeDomain:
+                service.remove_all([timer for timer in service.timers(domain) if timer.key != internal], domain)
+        self.end_epoch()
+
+    def rise(self, watermark: int, *, input_number: int = 1) -> int | None:
+        """Advance the event time of an input without firing timers yet: `fire` does so.
+
+        Returns:
+            The operator's event time, if it has advanced.
+        """
+        self._begin()
+        return self._chain.watermarks.rise(watermark, self._index(input_number))
+
+    def set_clock(self, milliseconds: int) -> None:
+        """Set the processing time without firing timers yet: `fire` does so."""
+        self._now = milliseconds
+
+    def next_timer(self, domain: TimeDomain) -> int | None:
+        """Return the time of the first timer of a domain, of any key; None if there is none."""
+        timers = (timer.timestamp for service in self._timer_services().values() for timer in service.timers(domain))
+        return min(timers, default=None)
+
+    def fire(self, domain: TimeDomain, time: int) -> None:
+        """Fire the timers that are due at a time, and what they emit."""
+        self._begin()
+        head = self._chain.operators[-1]
+        (head.advance_watermark if domain is TimeDomain.EVENT_TIME else head.advance_processing_time)(time)
+
+    def state_of_key(self, key: Any) -> bytes:
+        """Return the keyed state and the timers of a key as a canonical file; ends the current epoch."""
+        self._between_epochs()
+        return state_of_keys(self._own_backend(), [self._key_codec.internal(key)], sys.maxsize)
+
+    @property
+    def has_undeclared_state(self) -> bool:
+        """Whether it was restored with state that isn't declared yet, as that of triggers before their first call."""
+        backend = self._own_backend()
+        return len(backend.state_names()) > backend.declared_count
+
+    def _own_backend(self) -> AbstractKeyedStateBackend:
         backend = self._chain.backend
         if not isinstance(backend, AbstractKeyedStateBackend):
             message = "The operator has no keyed state."
             raise StateError(message)
-        self._begin()
-        backend.put_values_of_key(key, values)
+        return backend
+
+    def _timer_services(self) -> Mapping[str, InternalTimerService]:
+        timers = self._chain.operators[-1].timers
+        return {} if timers is None else timers.services
 
     def get_broadcast_state(self) -> dict[str, dict[Any, Any]]:
         """Return the entries of the broadcast states, by name, the current epoch included."""

@@ -207,4 +207,4 @@ def test_a_job_that_keeps_records_but_none_of_this_failure(pystate, failed_job, 
     SubmissionFile.of(dataclasses.replace(written, configuration=settings), failed_job, 1).write_to(directory.submission)
     code, out, err = pystate("debug", failed_job)
     assert code == 2
-    assert "try: what timers, open(), sources and functions before key_by() fail of isn't kept" in err
+    assert "try: what open(), sources and functions before key_by() fail of isn't kept" in err

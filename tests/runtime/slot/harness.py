@@ -69,6 +69,7 @@ class RecordingCoordinator:
         self.declined: dict[int, Any] = {}
         self.reasons: dict[int, Any] = {}
         self.failures: list[tuple[Any, str]] = []
+        self.records: list[bytes | None] = []
         self.hold = threading.Event()
         self.hold.set()
 
@@ -89,6 +90,7 @@ class RecordingCoordinator:
 
     def task_failed(self, uid, subtask, error, stack_trace, record=None):
         self.failures.append((error, stack_trace))
+        self.records.append(record)
 
 
 class SlotHarness:

@@ -1,4 +1,4 @@
-"""Records at which a function has failed, kept in a job's folder for the debugger.
+"""Records and timers at which a function has failed, kept in a job's folder for the debugger.
 
 A file is `PSFR`, the version (2 bytes, big-endian), the SHA-256 of the rest, and the rest: a msgpack map of the fields of
 `FailingRecord`. The job's data is in it, so it is readable for the owner of the home only.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from pystate.common.errors import PystateError
 from pystate.common.files.job_files import replace_file
 from pystate.common.files.regular_files import open_regular
 
-_MAGIC, _VERSION = b"PSFR", 1
+_MAGIC, _VERSION = b"PSFR", 2
 _HEAD = len(_MAGIC) + 2 + hashlib.sha256().digest_size
 _FOLDER, _SUFFIX = "failing-records", ".record"
 
@@ -30,11 +30,38 @@ class FailingRecordError(PystateError):
 
 
 class RecordOutcome(str, Enum):
-    """Whether the rows of a record at which a function has failed were kept."""
+    """Whether what a function that has failed was called with was kept."""
 
     KEPT = "kept"
     TOO_LARGE = "too-large"  # more than pystate.debug.failing-record-size, even the last batch alone
     UNREADABLE = "unreadable"  # a key, a value or a serializer of the program has failed, too
+
+
+class StepKind(str, Enum):
+    """What a subtask was given."""
+
+    ROWS = "rows"
+    WATERMARK = "watermark"
+    CLOCK = "clock"
+
+
+@dataclass(frozen=True)
+class KeptStep:
+    """Something that a subtask was given in an epoch.
+
+    Attributes:
+        kind: What it was.
+        clock: The clock of the subtask, ms since 1970.
+        input: The number of the input, from 0.
+        rows: Rows of Arrow's IPC stream.
+        time: The watermark, or the time up to which processing-time timers are due, ms since 1970.
+    """
+
+    kind: StepKind
+    clock: int
+    input: int = 0
+    rows: bytes = b""
+    time: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,14 +78,17 @@ class FailingRecord:
         time_ms: When it failed, ms since 1970.
         error: Class and message of the exception.
         key: The pickled key; None if none was the current one.
-        state: The pickled values of the key's states at the beginning of the epoch, by name; None if not kept.
-        batches: (number of the input, rows of Arrow's IPC stream): the epoch's rows of the key, the failing one among the
-            last ones. Without a key all rows of the epoch.
-        whole: Whether `batches` has all of them: larger epochs are cut at their beginning.
-        outcome: Whether there are any; older files have only such.
-        size: How many bytes the last batch takes, in which the failing record is.
+        state: A canonical file with the keyed state and the timers at the beginning of the epoch, windows among them: of the
+            key, without one of all keys in the rows. None if not kept.
+        steps: What came in the epoch: rows of the key, without a key all rows; watermarks; the clock. The failing record is
+            among the last rows, the failing timer due at the last step.
+        whole: Whether `steps` has all of them: larger epochs are cut at their beginning.
+        watermark: Event time at the beginning of the epoch, ms since 1970.
+        timer: Time domain and time of the timer that has failed; None for a record.
+        outcome: Whether there are any steps.
+        size: How many bytes the last rows take, in which the failing record is.
         broadcast: The pickled broadcast states at the beginning of the epoch: their entries, by name; None if not kept.
-        lost: Why the state of the key, or all, could not be read or pickled; empty if it could, or was too large.
+        lost: Why the keyed state, or all, could not be read; empty if it could, or was too large.
     """
 
     uid: str
@@ -71,8 +101,10 @@ class FailingRecord:
     error: str
     key: bytes | None
     state: bytes | None
-    batches: list[tuple[int, bytes]]
+    steps: list[KeptStep]
     whole: bool
+    watermark: int
+    timer: tuple[str, int] | None = None
     outcome: RecordOutcome = RecordOutcome.KEPT
     size: int = 0
     broadcast: bytes | None = None
@@ -102,15 +134,14 @@ class FailingRecord:
         version = int.from_bytes(head[4:6], "big")
         if head[:4] == _MAGIC and version != _VERSION:
             message = f"The kept record has version {version}; this version of pystate knows {_VERSION}."
-            raise FailingRecordError(message, where=where)
+            raise FailingRecordError(message, where=where, hint="replay it with the version of pystate that has kept it")
         if head[:4] != _MAGIC or head[6:] != hashlib.sha256(body).digest():
             message = "The kept record is damaged."
             raise FailingRecordError(message, where=where)
         plain = msgpack.unpackb(body)
-        known = {field.name: plain[field.name] for field in fields(FailingRecord) if field.name in plain}
-        known["batches"] = [(number, rows) for number, rows in known["batches"]]
-        known["outcome"] = RecordOutcome(known.get("outcome", RecordOutcome.KEPT))
-        return FailingRecord(**known)
+        steps = [KeptStep(**{**step, "kind": StepKind(step["kind"])}) for step in plain["steps"]]
+        timer = None if plain["timer"] is None else tuple(plain["timer"])
+        return FailingRecord(**{**plain, "steps": steps, "timer": timer, "outcome": RecordOutcome(plain["outcome"])})
 
 
 def keep_failing_record(job_folder: Path, data: bytes, most: int) -> Path:

@@ -149,15 +149,15 @@ class PystateOptions:
         "pystate.debug.keep-failing-records",
         IntegerType(minimum=0, maximum=1000),
         0,
-        "How many of the records at which functions have failed are kept in the job's folder, the latest ones, each with its"
-        " key's state, for pystate debug JOB. They hold the job's data. 0 keeps none.",
+        "How many of the records and timers at which functions have failed are kept in the job's folder, the latest ones,"
+        " each with its key's state, for pystate debug JOB. They hold the job's data. 0 keeps none.",
     )
     FAILING_RECORD_SIZE = ConfigOption[int](
         "pystate.debug.failing-record-size",
         MemorySizeType(minimum=1 << 10),
         1 << 20,
-        "The most that is kept of one such record: of the epoch's rows of its key as many, the last ones, and of its state"
-        " all or nothing.",
+        "The most that is kept of one such failure: of the epoch's rows of its key as many, the last ones, and of the key's"
+        " state, its windows and timers, all or nothing.",
     )
     SOURCE_ALLOW_NON_REPLAYABLE = ConfigOption[str | None](
         "pystate.source.allow-non-replayable",

@@ -202,6 +202,11 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
             message = f"Two states are queryable as {name!r}: {known.state_name!r} and {descriptor.name!r}."
             raise StateDeclarationError(message, hint="give set_queryable another name for one of them")
 
+    @property
+    def declared_count(self) -> int:
+        """The number of declared states and queues of timers."""
+        return len(self._overlays)
+
     def values_of_key(self, key: Any) -> dict[str, Any]:
         """Return what the states of a key hold, by name, the running epoch included; states with namespaces are left out.
 
@@ -210,7 +215,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         Args:
             key: As functions see it.
         """
-        with self._current(key):
+        with self.current(key):
             return {name: _content(handle.state) for name, handle in self._handles.items() if handle.namespaces.is_void}
 
     def put_values_of_key(self, key: Any, values: Mapping[str, Any]) -> None:
@@ -219,7 +224,7 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
         Raises:
             StateError: There is no such state, or a value isn't of its type.
         """
-        with self._current(key):
+        with self.current(key):
             for name, value in values.items():
                 handle = self._handles.get(name)
                 if handle is None or not handle.namespaces.is_void:
@@ -227,8 +232,41 @@ class AbstractKeyedStateBackend(KeyedStateBackend):
                     raise StateError(message)
                 _fill(handle.state, value)
 
+    def window_values_of_key(self, key: Any) -> dict[str, dict[Any, Any]]:
+        """Return what the states with namespaces hold for a key, by name and namespace; see `values_of_key`.
+
+        Args:
+            key: As functions see it.
+        """
+        self._write_back_fronts()
+        found: dict[str, dict[Any, Any]] = {}
+        internal = self.key_codec.internal
+        for name, handle in self._handles.items():
+            if handle.namespaces.is_void:
+                continue
+            at = [space for one, space in self._visitor.keys_and_namespaces(handle) if internal(one) == internal(key)]
+            with self.current(key):
+                for namespace in map(handle.namespaces.external, at):
+                    handle.set_current_namespace(namespace)
+                    found.setdefault(name, {})[namespace] = _content(handle.state)
+        return found
+
+    def put_window_values_of_key(self, key: Any, values: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Set what declared states with namespaces hold for a key; see `window_values_of_key`.
+
+        Raises:
+            StateError: There is no such state, or a value isn't of its type.
+        """
+        with self.current(key):
+            for name, by_namespace in values.items():
+                handle = self._handle(name)
+                for namespace, value in by_namespace.items():
+                    handle.set_current_namespace(namespace)
+                    _fill(handle.state, value)
+
     @contextmanager
-    def _current(self, key: Any) -> Iterator[None]:
+    def current(self, key: Any) -> Iterator[None]:
+        """Make a key, as functions see it, the current one for a while."""
         context = self.key_context
         before = context.active_key, context.active_key_group
         internal = context.key_codec.internal(key)

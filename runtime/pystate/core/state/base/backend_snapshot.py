@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -68,9 +68,24 @@ class CountedSnapshot(KeyedStateSnapshot):
     def __init__(self, header: CanonicalHeader, filters: Mapping[str, EntryFilter]) -> None:
         self._header = header
         self._filters = filters
+        self._only: Mapping[int, Set[bytes]] | None = None
         self._lock = threading.Lock()
         self._writers = 0
         self._released = False
+
+    def restrict(self, keys: Mapping[int, Set[bytes]]) -> None:
+        """Write the entries and timers of some keys only.
+
+        Args:
+            keys: The bytes of the keys, by key group.
+        """
+        self._only = keys
+
+    @property
+    def _key_groups(self) -> Sequence[int]:
+        """The key groups to be written, in order."""
+        groups = self._header.key_group_range
+        return range(groups.start, groups.end + 1) if self._only is None else sorted(self._only)
 
     @abstractmethod
     def _write(self, writer: CanonicalWriter) -> None:
@@ -84,11 +99,14 @@ class CountedSnapshot(KeyedStateSnapshot):
         return KeyedStateSnapshotStats(entries=writer.entries, bytes=writer.bytes)
 
     def _write_entries(self, writer: CanonicalWriter, name: str, key_group: int, entries: Iterable[Entry]) -> None:
+        if self._only is not None:
+            wanted = self._only[key_group]
+            entries = (entry for entry in entries if entry[0] in wanted)
         keep = self._filters.get(name)
         writer.write(name, key_group, entries if keep is None else keep(entries))
 
     def _is_filtered(self, name: str) -> bool:
-        return name in self._filters
+        return name in self._filters or self._only is not None
 
     @abstractmethod
     def _let_go(self) -> None:

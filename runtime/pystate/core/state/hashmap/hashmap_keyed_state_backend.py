@@ -61,8 +61,7 @@ class HashMapSnapshot(CountedSnapshot):
 
     @override
     def _write(self, writer: CanonicalWriter) -> None:
-        groups = self._header.key_group_range
-        for key_group in range(groups.start, groups.end + 1):
+        for key_group in self._key_groups:
             for name, view in self._views.items():
                 self._check_open()
                 if isinstance(view, dict):

@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, starmap
+from itertools import chain, islice, starmap, takewhile
 from typing import Any
 from urllib.parse import quote
 
@@ -160,20 +160,23 @@ class FrozenScan:
         """Iterate over (row key, value) in the order of the row keys; see `batches`."""
         return chain.from_iterable(self.batches(lambda: _ROWS_AT_ONCE))
 
-    def batches(self, count: Callable[[], int]) -> Generator[list[tuple[bytes, bytes]], None, None]:
+    def batches(self, count: Callable[[], int], beginning: bytes = b"") -> Generator[list[tuple[bytes, bytes]], None, None]:
         """Iterate over (row key, value) in the order of the row keys, in batches.
 
         Exhaust or close it before the database goes.
 
         Args:
             count: Returns how many are wanted next.
+            beginning: Of the row keys that are wanted.
 
         Raises:
             SnapshotError: RocksDB can't read a row.
         """
         with self._lock, _explained(self._what, self._where, SnapshotError):
-            self._rows.seek_to_first()
+            self._rows.seek(beginning)
             rest = _rest_of(self._rows)
+            if beginning:
+                rest = takewhile(lambda row: row[0].startswith(beginning), rest)
             while batch := list(islice(rest, count())):
                 yield batch
 

@@ -20,7 +20,16 @@ from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter,
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.rocksdb.database import Database, FrozenScan
 from pystate.core.state.rocksdb.native_snapshot import NativeMeta, RocksDBNativeSnapshot
-from pystate.core.state.rocksdb.rows import HEAD_BYTES, KEY_GROUP_BYTES, KEYED_ROWS, Row, RowLayout, entries_of, group_prefix
+from pystate.core.state.rocksdb.rows import (
+    HEAD_BYTES,
+    KEY_GROUP_BYTES,
+    KEYED_ROWS,
+    Row,
+    RowLayout,
+    entries_of,
+    group_prefix,
+    pack_head,
+)
 from pystate.core.state.rocksdb.tables import RocksDBTables
 from pystate.core.state.rocksdb.value_cache import UnwrittenRows
 from pystate.core.state.ttl.ttl_cleanup_filter import EntryFilter
@@ -61,9 +70,21 @@ class RocksDBSnapshot(CountedSnapshot):
                 for key_group, of_group in groupby(pieces, itemgetter(0)):
                     writer.write_pieces(name, key_group, self._while_open(of_group))
                 continue
-            for key_group, entries in entries_of(frozen, layout, unwritten):
-                self._check_open()
-                self._write_entries(writer, name, key_group, entries)
+            for beginning in self._beginnings(layout):
+                for key_group, entries in entries_of(frozen, layout, unwritten, beginning):
+                    self._check_open()
+                    self._write_entries(writer, name, key_group, entries)
+
+    def _beginnings(self, layout: RowLayout) -> Iterator[bytes]:
+        """Yield the beginnings of all rows that may be wanted, in order."""
+        if self._only is None:
+            yield b""
+            return
+        for key_group in self._key_groups:
+            if layout is KEYED_ROWS:
+                yield from (pack_head(key_group, len(key)) + key for key in sorted(self._only[key_group]))
+            else:
+                yield key_group.to_bytes(KEY_GROUP_BYTES, "big")
 
     def _while_open(self, pieces: Iterator[tuple[int, Piece]]) -> Iterator[Piece]:
         for _, piece in pieces:

@@ -124,11 +124,16 @@ def group_prefix(row: Row) -> bytes:
 
 
 def entries_of(
-    frozen: rocksdb.FrozenScan, layout: RowLayout, unwritten: UnwrittenRows | None = None
+    frozen: rocksdb.FrozenScan, layout: RowLayout, unwritten: UnwrittenRows | None = None, beginning: bytes = b""
 ) -> Iterator[tuple[int, Iterator[Entry]]]:
-    """Iterate over (key group, entries) of all rows; the entries of a key group are only valid until the next one."""
-    with closing(frozen.batches(lambda: _ROWS_AT_ONCE)) as batches:
-        rows = chain.from_iterable(batches if unwritten is None else unwritten.over(batches))
+    """Iterate over (key group, entries) of all rows, or of those with a beginning.
+
+    The entries of a key group are only valid until the next one.
+    """
+    with closing(frozen.batches(lambda: _ROWS_AT_ONCE, beginning)) as batches:
+        rows: Iterator[Row] = chain.from_iterable(batches if unwritten is None else unwritten.over(batches))
+        if beginning:
+            rows = (row for row in rows if row[0].startswith(beginning))  # what isn't written yet comes from all of them
         for prefix, of_group in groupby(rows, group_prefix):
             yield int.from_bytes(prefix, "big"), _entries(of_group, layout)
 

@@ -7,6 +7,7 @@ senders, nor whether an input has one channel or many that are aligned upstream 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -109,7 +110,7 @@ class OperatorChain:
             self.operators.append(self._head)
         self._opened: list[Function | Operator] = []
         self.failed_record = FailedRecord(self.backend, None if self._head is None else self._head.source)
-        self._failing = FailingRecords.of(task, subtask, environment, self.backend, self._head)
+        self._failing = FailingRecords.of(task, subtask, environment, self.backend, self._head, self._time)
         self._sorted_keys: SortedKeys | None = None
         self.watermarks = TaskWatermarks(task, subtask, self._time)
         if any(read.timestamped for read in task.inputs):
@@ -175,17 +176,12 @@ class OperatorChain:
         """
         self._check_input(input_index)
         size = batch.nbytes
-        try:
-            if self._failing is not None:
-                self._failing.add(batch, input_index)
-            with self.metrics.busy, self.failed_record:
-                self._process[input_index](batch)
-                if self.backend is not None:
-                    self.backend.limit_epoch(batch.num_rows, size)
-        except Exception as error:
-            if self._failing is not None:
-                self._failing.failed(error)
-            raise
+        if self._failing is not None:
+            self._failing.add_rows(batch, input_index)
+        with self._keeping(), self.metrics.busy, self.failed_record:
+            self._process[input_index](batch)
+            if self.backend is not None:
+                self.backend.limit_epoch(batch.num_rows, size)
         self.records_in += batch.num_rows
         self.metrics.batch_in(batch.num_rows, size)
 
@@ -201,10 +197,12 @@ class OperatorChain:
             output buffers. Otherwise None.
         """
         self._check_input(input_index)
+        if self._failing is not None:
+            self._failing.add_watermark(timestamp, input_index)
         watermark = self.watermarks.rise(timestamp, input_index)
         if watermark is None:
             return None
-        with self.metrics.busy, self.failed_record:
+        with self._keeping(of_key=False), self.metrics.busy, self.failed_record:
             for operator in reversed(self.operators):  # the head first, in the order of elements
                 operator.advance_watermark(watermark)
         return watermark
@@ -225,7 +223,7 @@ class OperatorChain:
             ended: Channels of sources that have ended while others continue.
         """
         if self._sorted_keys is not None:
-            with self.metrics.busy:
+            with self._keeping(of_key=False), self.metrics.busy:
                 self._sorted_keys.end()
         due = self.next_processing_time_timer()
         now = self._time.clock() if clock is None else clock
@@ -247,7 +245,9 @@ class OperatorChain:
             now: The time, ms since 1970; None for the chain's clock.
         """
         now = self._time.clock() if now is None else now
-        with self.metrics.busy, self.failed_record:
+        if self._failing is not None and (due := self.next_processing_time_timer()) is not None and due <= now:
+            self._failing.add_clock(now)
+        with self._keeping(of_key=False), self.metrics.busy, self.failed_record:
             for operator in reversed(self.operators):
                 operator.advance_processing_time(now)
         self.flush_output()
@@ -268,13 +268,9 @@ class OperatorChain:
     def flush_output(self) -> None:
         """Wait for pending asynchronous calls, and flush the output buffers."""
         with self.metrics.busy:
-            try:
+            with self._keeping(of_key=False):  # of one of all that waited
                 for operator in reversed(self.operators):
                     operator.drain()
-            except Exception as error:
-                if self._failing is not None:
-                    self._failing.failed(error, of_key=False)  # of one of all that waited
-                raise
             for buffer in self._buffers.values():
                 buffer.flush()
 
@@ -365,6 +361,16 @@ class OperatorChain:
         self.metrics.operators[spec.uid] = context.metrics
         watermark = self.assigners.watermark_for(spec.uid)
         return operator_class(spec.kind)(spec, context, backend, self.key_groups, self._time, watermark)
+
+    @contextmanager
+    def _keeping(self, *, of_key: bool = True) -> Iterator[None]:
+        """Keep what a function fails at; `of_key` says whether it was called for the current key."""
+        try:
+            yield
+        except Exception as error:
+            if self._failing is not None:
+                self._failing.failed(error, of_key=of_key)
+            raise
 
     def _check_input(self, index: int) -> None:
         if not 0 <= index < len(self.task.inputs):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
@@ -61,6 +61,10 @@ class InternalTimerService:
         namespaces: The serializer of the timers' namespaces.
         time: The chain's time.
         target: Called when a timer fires.
+
+    Attributes:
+        namespaces: As given.
+        failed: Domain and time of the timer whose call has raised; None if none has.
     """
 
     def __init__(
@@ -72,9 +76,10 @@ class InternalTimerService:
         target: Triggerable,
     ) -> None:
         self._backend = backend
-        self._namespaces = namespaces
+        self.namespaces = namespaces
         self._time = time
         self._target = target
+        self.failed: tuple[TimeDomain, int] | None = None
         self._event = backend.get_priority_queue(TimerSchema(name, TimeDomain.EVENT_TIME, namespaces))
         self._bulk = target if isinstance(target, BulkTriggerable) else None
         self._processing = backend.get_priority_queue(TimerSchema(name, TimeDomain.PROCESSING_TIME, namespaces))
@@ -123,6 +128,12 @@ class InternalTimerService:
             return self._processing.timers()
         return self._event.timers() if self._bulk is None else chain(self._event.timers(), self._bulk.own_timers())
 
+    def remove_all(self, timers: Iterable[Timer], domain: TimeDomain) -> None:
+        """Delete timers of any keys."""
+        queue = self._event if domain is TimeDomain.EVENT_TIME else self._processing
+        for timer in timers:
+            queue.remove(timer)
+
     def next_processing_time(self) -> int | None:
         """Return the time of the first processing-time timer; None if there is none."""
         first = self._processing.peek()
@@ -144,7 +155,7 @@ class InternalTimerService:
 
     def _fire(self, queue: KeyGroupedPriorityQueue, limit: int, call: Callable[[int, Any], None]) -> int:
         """Fire timers. Emitted elements have the timer's timestamp, also for processing-time timers, as in PyFlink."""
-        backend, time, external = self._backend, self._time, self._namespaces.external
+        backend, time, external = self._backend, self._time, self.namespaces.external
         set_current_key = backend.key_context.set_current_key
         fired = 0
         before = time.timestamp
@@ -157,6 +168,10 @@ class InternalTimerService:
                 fired += 1
                 if fired % FIRED_PER_LOOK == 0:
                     backend.limit_epoch(FIRED_PER_LOOK, 0)
+        except Exception:
+            if timer is not None:
+                self.failed = queue.schema.domain, timer.timestamp
+            raise
         finally:
             time.timestamp = before
         if fired:
@@ -165,7 +180,7 @@ class InternalTimerService:
 
     def _fire_in_bulk(self, target: BulkTriggerable, limit: int) -> int:
         time = self._time
-        fired = 0
+        fired, at = 0, limit
         before = time.timestamp
         try:
             while True:
@@ -181,6 +196,9 @@ class InternalTimerService:
                 count = target.on_own_timers(at)
                 self._backend.limit_epoch(count, 0)
                 fired += count
+        except Exception:
+            self.failed = TimeDomain.EVENT_TIME, at
+            raise
         finally:
             time.timestamp = before
             if fired:
@@ -237,6 +255,16 @@ class InternalTimeServiceManager:
     def advance_processing_time(self, now: int) -> int:
         """Fire the timers up to a processing time; return how many fired."""
         return sum(service.advance_processing_time(now) for service in self._services.values())
+
+    @property
+    def failed(self) -> tuple[TimeDomain, int] | None:
+        """Domain and time of the timer whose call has raised; None if none has."""
+        return next((service.failed for service in self._services.values() if service.failed is not None), None)
+
+    @property
+    def services(self) -> Mapping[str, InternalTimerService]:
+        """The services by their names."""
+        return self._services
 
     def timers(self, domain: TimeDomain) -> Iterator[Timer]:
         """Yield the timers of all services in a time domain."""

@@ -314,6 +314,19 @@ def alarms(environment):
     numbers.key_by(_same, Types.LONG()).process(Alarm(), Types.STRING()).uid("alarms").print()
 
 
+class FalseAlarm(Alarm):
+    """Fails at the timer of 2."""
+
+    def on_timer(self, timestamp, ctx):
+        yield f"fired {1 // (timestamp - 2)}"
+
+
+def false_alarms(environment):
+    """A timer of event time that fails after a collection."""
+    numbers = environment.from_collection([1, 2, 3], Types.LONG()).uid("numbers")
+    numbers.key_by(_same, Types.LONG()).process(FalseAlarm(), Types.STRING()).uid("alarms").print()
+
+
 CHANGE = Types.ROW_NAMED(["key", "n"], [Types.LONG(), Types.LONG()])
 
 

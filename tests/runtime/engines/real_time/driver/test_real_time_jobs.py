@@ -9,9 +9,17 @@ from pyspark import cloudpickle
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
-from pystate.runtime.job_folder.failing_record import kept_failing_records, read_failing_record
+from pystate.runtime.job_folder.failing_record import StepKind, kept_failing_records, read_failing_record
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, printed_pairs
-from tests.runtime.engines.real_time.driver.programs import KEYS, alarms, always_fails, counts, divides, divides_long_ones
+from tests.runtime.engines.real_time.driver.programs import (
+    KEYS,
+    alarms,
+    always_fails,
+    counts,
+    divides,
+    divides_long_ones,
+    false_alarms,
+)
 from tests.waiting import LONGEST_S
 
 
@@ -76,6 +84,17 @@ def test_the_records_at_which_it_fails_are_kept_where_that_is_asked_for(job, tmp
     assert record.error == "ZeroDivisionError: integer division or modulo by zero"
     assert cloudpickle.loads(record.key) == "a"
     assert record.whole
+
+
+def test_the_timer_at_which_it_fails_is_kept_with_its_key_and_the_watermark(job, tmp_path):
+    options = {"pystate.debug.keep-failing-records": "2", "restart-strategy.type": "none"}
+    one = job("a", false_alarms, **options)
+    with pytest.raises(PystateError, match="ZeroDivisionError"):
+        one.end()
+    (file,) = kept_failing_records(tmp_path / "aaaaaaaa").values()
+    record = read_failing_record(file)
+    assert (record.timer, cloudpickle.loads(record.key), record.whole) == (("EVENT_TIME", 2), 2, True)
+    assert [step.kind for step in record.steps] == [StepKind.ROWS, StepKind.WATERMARK]
 
 
 def test_a_record_that_is_too_large_to_be_kept_is_told(job):
