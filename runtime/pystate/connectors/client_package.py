@@ -39,6 +39,21 @@ def imported(module: str, message: str, extra: str) -> Any:
         raise missing_client(message, extra) from error
 
 
+def check_installed(module: str, message: str, extra: str) -> None:
+    """Check that a client is there, without loading it.
+
+    Args:
+        module: Its name.
+        message: What needs it, for the error.
+        extra: The extra that brings it.
+
+    Raises:
+        JobGraphError: It isn't installed.
+    """
+    if importlib.util.find_spec(module) is None:
+        raise missing_client(message, extra)
+
+
 def client_finding(
     extra: str, what: str, package: str, least: tuple[int, ...], *, title: str = "", also: str = "", module: str = ""
 ) -> Finding:

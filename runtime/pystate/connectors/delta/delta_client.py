@@ -10,6 +10,8 @@ from urllib.parse import unquote
 from pystate.common.errors import JobGraphError
 from pystate.connectors.client_package import missing_client
 
+NEEDED = "Delta tables need the package deltalake, which isn't installed."
+
 _ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -23,8 +25,7 @@ def deltalake() -> ModuleType:
     try:
         import deltalake as package
     except ImportError as error:
-        message = "Delta tables need the package deltalake, which isn't installed."
-        raise missing_client(message, "delta") from error
+        raise missing_client(NEEDED, "delta") from error
     return package
 
 

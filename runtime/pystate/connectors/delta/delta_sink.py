@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
-from pystate.connectors.delta.delta_client import table_uri
+from pystate.connectors.client_package import check_installed
+from pystate.connectors.delta.delta_client import NEEDED, table_uri
 from pystate.connectors.delta.delta_staging import DeltaStaging, make_or_check
 from pystate.connectors.lakehouse.overwrites import OverwritingTableSink
 from pystate.connectors.lakehouse.table_sink import TableSink, TableSinkBuilder, TableSinkSettings
@@ -65,6 +66,10 @@ class DeltaSink(TableSink):
             replaces=of.upserts is not None or of.overwrites,
             overwrites_partitions=of.overwrites,
         )
+
+    @override
+    def _check_client(self) -> None:
+        check_installed("deltalake", NEEDED, "delta")
 
     @override
     def _open(self) -> DeltaStaging:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 
+NEEDED = "Iceberg tables need the package pyiceberg, which isn't installed."
+
+
 class IcebergCatalog:
     """How a catalog is reached. It is pickled without its connections.
 
@@ -44,8 +47,7 @@ class IcebergCatalog:
             try:
                 from pyiceberg.catalog import load_catalog
             except ImportError as error:
-                message = "Iceberg tables need the package pyiceberg, which isn't installed."
-                raise missing_client(message, "iceberg") from error
+                raise missing_client(NEEDED, "iceberg") from error
             try:
                 self._catalog = load_catalog(self.name, **self._properties)
             except Exception:  # of a SQL catalog whose tables another process makes at the same time

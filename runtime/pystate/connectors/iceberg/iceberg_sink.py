@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from pystate.common.overrides import override
-from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog, checked_identifier
+from pystate.connectors.client_package import check_installed
+from pystate.connectors.iceberg.iceberg_catalog import NEEDED, IcebergCatalog, checked_identifier
 from pystate.connectors.iceberg.iceberg_staging import IcebergStaging, make_or_check, parsed_transform
 from pystate.connectors.lakehouse.overwrites import OverwritingTableSink
 from pystate.connectors.lakehouse.table_sink import TableSink, TableSinkBuilder, TableSinkSettings
@@ -55,6 +56,14 @@ class IcebergSink(TableSink):
             evolve=of.evolve,
             properties=of.properties,
         )
+
+    @override
+    def _check_client(self) -> None:
+        check_installed("pyiceberg", NEEDED, "iceberg")
+
+    @override
+    def _partition_columns(self) -> list[str]:
+        return [parsed_transform(one)[0] for one in self.settings.partition_by or ()]
 
     @override
     def _open(self) -> IcebergStaging:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,9 @@ from pystate.common.configuration.groups.sink_options import SinkOptions
 from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
+from pystate.connectors.client_package import check_installed
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.kafka.kafka_client import BOOTSTRAP_SERVERS
 from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
 from pystate.connectors.kafka.kafka_writer import KafkaWriter
@@ -51,7 +53,7 @@ class KafkaSinkSettings:
         return UpsertBuffer(self.buffered_keys) if self.buffered_keys else None
 
 
-class KafkaSink(Sink[Any]):
+class KafkaSink(Sink[Any], SupportsEarlyCheck):
     """Writes each element as a record; made by `builder()`.
 
     Args:
@@ -72,6 +74,13 @@ class KafkaSink(Sink[Any]):
     def builder() -> KafkaSinkBuilder:
         """Return a builder."""
         return KafkaSinkBuilder()
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        try:
+            check_installed("confluent_kafka", "Kafka's client, confluent-kafka, is not installed here.", "kafka")
+        except JobGraphError as error:
+            yield EarlyFinding(error)
 
     @property
     @override

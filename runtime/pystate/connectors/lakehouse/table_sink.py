@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.arrow_rows import ArrowRows
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.lakehouse.staging_table import StagingTable
 from pystate.connectors.lakehouse.table_committer import TableCommitter
-from pystate.connectors.lakehouse.table_writer import TableWriter
+from pystate.connectors.lakehouse.table_writer import TableWriter, check_columns
 from pystate.connectors.lakehouse.upserts import Upserts
 from pystate.connectors.sink import CommitterInitContext, Sink, SupportsCommitter, WriterInitContext
 from pystate.connectors.typed_sink import SupportsElementType
@@ -52,7 +53,7 @@ class TableSinkSettings:
     overwrites: bool = False
 
 
-class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementType):
+class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementType, SupportsEarlyCheck):
     """A sink to a table of data files: exactly-once, with one commit for each checkpoint.
 
     Args:
@@ -103,6 +104,38 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
     @override
     def create_committer(self, context: CommitterInitContext) -> TableCommitter:
         return TableCommitter(self._open)
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        of = self.settings
+        try:
+            self._check_client()
+        except JobGraphError as error:
+            yield EarlyFinding(error)
+        if of.row_type is None:
+            return
+        rows = ArrowRows(of.row_type, "a table").schema
+        try:
+            check_columns(rows, of.sort_by, of.upserts, repr(self))
+        except PystateError as error:
+            yield EarlyFinding(error)
+        unknown = [column for column in self._partition_columns() if column not in rows.names]
+        if unknown:
+            message = f"The rows have no {', '.join(unknown)} to partition the table by."
+            told = JobGraphError(message, hint=f"there are {', '.join(rows.names)}")
+            yield EarlyFinding(told, fails=False)  # a table that is there may have it, and take rows without
+
+    @abstractmethod
+    def _check_client(self) -> None:
+        """Check that the library of the table format is there, without loading it.
+
+        Raises:
+            JobGraphError: It isn't installed.
+        """
+
+    def _partition_columns(self) -> list[str]:
+        """Return the columns of the rows that the table is to be partitioned by."""
+        return list(self.settings.partition_by or ())
 
     @abstractmethod
     def _with(self: S, settings: TableSinkSettings) -> S:

@@ -73,15 +73,10 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         context: WriterInitContext,
         upserts: Upserts | None = None,
     ) -> None:
-        unknown = [column for column in sort_by if column not in rows.schema.names]
-        if unknown:
-            message = f"The rows have no {', '.join(unknown)} to sort by."
-            raise JobGraphError(message, hint=f"there are {', '.join(rows.schema.names)}")
+        check_columns(rows.schema, sort_by, upserts, f"uid {context.get_operator_uid()}")
         self._table = open_table(rows.schema)
         self._upserts = upserts
         self._deleted: list[bool] = []
-        if upserts is not None:
-            upserts.check(rows.schema, self._table.name)
         self._arrow = rows
         self._most_rows = most_rows
         self._most_bytes = most_bytes
@@ -172,3 +167,18 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
         if self._sort_by:
             rows = rows.sort_by(self._sort_by)
         self._files += self._table.stage(rows, self._stem)
+
+
+def check_columns(rows: pa.Schema, sort_by: Sequence[str], upserts: Upserts | None, where: str) -> None:
+    """Check that rows have the columns that they are sorted by, or replace others by.
+
+    Raises:
+        JobGraphError: They have no such column to sort by.
+        ConfigurationError: See `Upserts.check`.
+    """
+    unknown = [column for column in sort_by if column not in rows.names]
+    if unknown:
+        message = f"The rows have no {', '.join(unknown)} to sort by."
+        raise JobGraphError(message, hint=f"there are {', '.join(rows.names)}")
+    if upserts is not None:
+        upserts.check(rows, where)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 
 import pytest
@@ -10,6 +11,8 @@ from pystate.common import Time, Types, WatermarkStrategy
 from pystate.common.serialization import SimpleStringSchema
 from pystate.common.watermark_strategy import TimestampAssigner
 from pystate.datastream import StreamExecutionEnvironment
+from pystate.datastream.connectors.delta import DeltaSink
+from pystate.datastream.connectors.iceberg import IcebergSink
 from pystate.datastream.connectors.kafka import (
     KafkaRecordSerializationSchema,
     KafkaSink,
@@ -246,10 +249,64 @@ def test_a_schema_of_upserts_takes_whole_rows_whichever_of_their_fields_its_valu
 
 
 def assert_fits(build, fits):
-    environment = StreamExecutionEnvironment.get_execution_environment()
-    build(environment.from_collection([("a", 1)], type_info=PAIR))
-    wrong = list(wrong_functions(environment._graph()))
+    wrong = wrong_in(build)
     assert [one.error.message.partition(" takes ")[0] for one in wrong] == (
         [] if fits else ["The sink's serialization schema"]
     )
     assert all(one.place.startswith(f"{__file__}, line ") for one in wrong)
+
+
+def to_delta(**columns):
+    def build(stream):
+        builder = DeltaSink.for_table("/tables/t")  # nothing is there
+        for name, of in columns.items():
+            builder = getattr(builder, f"with_{name}")(*of)
+        stream.map(str, output_type=WRITTEN).sink_to(builder.build())
+
+    return build
+
+
+def to_iceberg(*columns):
+    sink = IcebergSink.for_table("db.t").with_partition_by(*columns).build()
+    return lambda stream: stream.map(str, output_type=WRITTEN).sink_to(sink)
+
+
+TABLE_SINKS = [
+    (to_delta(upsert_by=["name"], partition_by=["name"]), None),
+    (to_delta(sort_by=["count"]), None),
+    (to_delta(upsert_by=["id"]), (True, "The rows have no id by which they replace others.")),
+    (to_delta(sort_by=["id"]), (True, "The rows have no id to sort by.")),
+    (to_delta(partition_by=["day"]), (False, "The rows have no day to partition the table by.")),
+    (to_iceberg("name", "bucket(4, count)"), None),
+    (to_iceberg("bucket(4, id)"), (False, "The rows have no id to partition the table by.")),
+]
+
+
+@pytest.mark.parametrize(("build", "told"), TABLE_SINKS)
+def test_the_columns_of_tables(build, told):
+    found = wrong_in(build)
+    assert [(one.fails, one.error.message) for one in found] == ([] if told is None else [told])
+    assert all(one.place.startswith(f"{__file__}, line ") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("build", "module", "extra"),
+    [
+        (to_delta(), "deltalake", "delta"),
+        (to_iceberg("name"), "pyiceberg", "iceberg"),
+        (written_as("json", WRITTEN), "confluent_kafka", "kafka"),
+    ],
+)
+def test_a_client_that_is_not_installed(monkeypatch, build, module, extra):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == module else there(name, *rest))
+    (wrong,) = wrong_in(build)
+    assert wrong.fails
+    assert "installed" in wrong.error.message
+    assert wrong.error.hint.startswith(f"pip install 'pystate-spark[{extra}]'")
+
+
+def wrong_in(build):
+    environment = StreamExecutionEnvironment.get_execution_environment()
+    build(environment.from_collection([("a", 1)], type_info=PAIR))
+    return list(wrong_functions(environment._graph()))

@@ -1,4 +1,4 @@
-"""Sinks whose type no element of their stream can have."""
+"""Sinks whose type no element of their stream can have, and those that find something wrong with themselves."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.connectors.early_check import SupportsEarlyCheck
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.core.api.job_graph import SinkTransformation, element_type
 from pystate.runtime.driver.program.wrong_function import WrongFunction
@@ -14,8 +15,13 @@ _NUMBERS = (TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind
 
 
 def wrong_for_sink(step: SinkTransformation) -> Iterator[WrongFunction]:
-    """Yield that a sink takes another type than its stream has."""
-    wanted = step.function.sink.consumed_type if isinstance(step.function, SinkOperator) else None
+    """Yield that a sink takes another type than its stream has, and what it says itself."""
+    sink = step.function.sink if isinstance(step.function, SinkOperator) else None
+    if isinstance(sink, SupportsEarlyCheck):
+        for found in sink.early_findings():
+            error = JobGraphError(found.error.message, hint=found.error.hint)
+            yield WrongFunction(error, step.place, fails=found.fails)
+    wanted = None if sink is None else sink.consumed_type
     given = element_type(step.parents[0].output_type)
     if wanted is None or given is None or not _misfits(given, wanted):
         return
