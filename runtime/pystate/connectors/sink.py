@@ -147,6 +147,12 @@ class JointCommitSinkWriter(CommittingSinkWriter[IN, CommittableT], Generic[IN, 
         `prepare_commit` is called in its place at the end of a job without checkpoints.
         """
 
+    def all_inputs_ended(self) -> None:  # noqa: B027 - most commit each checkpoint
+        """Be told, before the `flush` of the last checkpoint, that no subtask gets another element.
+
+        `flush(end_of_input=True)` tells it of the writer's own subtask, perhaps some checkpoints earlier.
+        """
+
 
 class StatefulSinkWriter(SinkWriter[IN], Generic[IN, WriterStateT]):
     """A writer with state that is restored after a failure."""

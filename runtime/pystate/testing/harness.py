@@ -135,6 +135,7 @@ class OperatorTestHarness:
         self._now = 0
         self._snapshot: OperatorSnapshot | None = None
         self._opened = False
+        self._all_ended = False
         self._in_epoch = False
         self._recording: GoldenRun | None = None
         types = {MAIN_OUTPUT: output_type, **{tag.tag_id: tag.type_info for tag in side_outputs}}
@@ -273,7 +274,7 @@ class OperatorTestHarness:
             timestamp: The trigger time that the function sees, ms since 1970.
         """
         self._between_epochs()
-        frozen = self._chain.on_barrier(CheckpointBarrier(checkpoint_id, "", 0, timestamp))
+        frozen = self._chain.on_barrier(CheckpointBarrier(checkpoint_id, "", 0, timestamp, last=self._all_ended))
         task = self._task
         return OperatorSnapshot.write(frozen, checkpoint_id, self._chain.subtask, task.parallelism, task.max_parallelism)
 

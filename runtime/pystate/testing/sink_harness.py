@@ -27,8 +27,13 @@ class SinkTestHarness(OneInputOperatorTestHarness):
         self._operator = SinkOperator(sink, sleep=lambda _: None)
         super().__init__(self._operator, input_type=input_type, **options)
 
-    def end_input(self) -> None:
-        """End the input: the next flush is the last one."""
+    def end_input(self, *, of_all: bool = True) -> None:
+        """End the input: the next flush is the last one.
+
+        Args:
+            of_all: Whether the inputs of all subtasks have ended, so that the next snapshot is the job's last one.
+        """
+        self._all_ended = of_all
         self._begin()
         self._chain.advance_watermarks(end_of_input=True)
 

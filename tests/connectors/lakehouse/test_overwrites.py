@@ -42,9 +42,9 @@ class Job(SinkJob):
         for at, pair in enumerate(text.split()):
             self.subtasks[at % len(self.subtasks)].process_element(Row(word=pair[0], n=int(pair[1:])))
 
-    def end_input(self) -> None:
-        for one in self.subtasks:
-            one.end_input()
+    def end_input(self, *among: int) -> None:
+        for one in (self.subtasks[index] for index in among) if among else self.subtasks:
+            one.end_input(of_all=not among)
 
 
 def read(tables: Any) -> str:
@@ -87,6 +87,24 @@ def test_a_crash_at_any_step_replaces_once(table, step, before, after):
     table.write_beside([{"word": "a", "n": 9}])
     zombie.complete(3)  # a commit that came again would take this away
     assert read(table) == "a2 a3 a9 b2 c1"
+
+
+@pytest.mark.parametrize("early", [0, 1])
+def test_subtasks_that_end_early_wait_for_the_others(table, early):
+    job, before = Job(table), table.versions()
+    job.write("a2 b2")
+    job.end_input(early)
+    held = job.snapshot(2)
+    job.complete(2)
+    assert table.versions() == before
+    job = Job(table, 2, 1, held)  # the files of both are in the checkpoint
+    job.end_input(early)
+    job.snapshot(3)
+    job.complete(3)
+    job.end_input()
+    job.snapshot(4)
+    job.complete(4)
+    assert (read(table), table.versions()) == ("a2 b2 c1", before + 1)
 
 
 def test_a_job_that_is_given_up_leaves_the_table_as_it_was(table):

@@ -1,7 +1,8 @@
 """Rows that replace the partitions they belong to: what a job writes in all, by one commit at the end of its input.
 
 A checkpoint can't be the unit: a partition whose rows come over two of them would be left with those of the second. So
-writers hold what they have staged, in the state of checkpoints, until their input has ended.
+writers hold what they have staged, in the state of checkpoints, until the inputs of all subtasks have ended. The end of
+their own says too little: with checkpoints between it and the others' there is nothing yet that could be committed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _IN_CHECKPOINT = "in-checkpoint"
 
 
 class OverwritingTableWriter(TableWriter, StatefulSinkWriter[Any, dict[str, Any]]):
-    """A writer that hands over its files at the end of the input, all of them."""
+    """A writer that hands over its files at the end of all input, all of them."""
 
     _held: Sequence[DataFile] = ()
     """The files that checkpoints have: a failure leaves them."""
@@ -51,17 +52,20 @@ class OverwritingTableWriter(TableWriter, StatefulSinkWriter[Any, dict[str, Any]
             self._held = [*self._held, *state["files"]]
 
     @override
-    def flush(self, end_of_input: bool) -> None:
-        super().flush(end_of_input)
-        self._ended |= end_of_input
+    def all_inputs_ended(self) -> None:
+        self._ended = True
 
     @override
     def prepare_commit(self) -> Sequence[dict[str, Any]]:
-        return super().prepare_commit() if self._end() else []
+        self._hand_over()
+        return super().prepare_commit()
 
     @override
     def prepare_joint_commit(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
-        return super().prepare_joint_commit(checkpoint_id) if self._end() else []
+        if not self._ended:
+            return []
+        self._hand_over()
+        return super().prepare_joint_commit(checkpoint_id)
 
     @override
     def snapshot_state(self, checkpoint_id: int) -> Sequence[dict[str, Any]]:
@@ -76,11 +80,8 @@ class OverwritingTableWriter(TableWriter, StatefulSinkWriter[Any, dict[str, Any]
         self._files = [one for one in self._files if not one.get(_IN_CHECKPOINT)]
         super().close()
 
-    def _end(self) -> bool:
-        """Return whether the input has ended; all files are to be committed then."""
-        if self._ended:
-            self._files, self._held = [{**one, OVERWRITES: True} for one in (*self._held, *self._files)], []
-        return self._ended
+    def _hand_over(self) -> None:
+        self._files, self._held = [{**one, OVERWRITES: True} for one in (*self._held, *self._files)], []
 
 
 class OverwritingTableSink(TableSink, SupportsWriterState[Any, dict[str, Any]]):

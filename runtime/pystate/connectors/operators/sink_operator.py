@@ -167,6 +167,8 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
     def snapshot_state(self, context: FunctionSnapshotContext) -> None:
         """Flush the writer, and keep its committables until the checkpoint is complete."""
         checkpoint_id, writer = context.get_checkpoint_id(), self._writer
+        if context.is_last() and isinstance(writer, JointCommitSinkWriter):
+            writer.all_inputs_ended()
         self._flush()
         if isinstance(writer, CommittingSinkWriter):
             if isinstance(writer, JointCommitSinkWriter):

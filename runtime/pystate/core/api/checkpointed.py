@@ -73,6 +73,10 @@ class FunctionSnapshotContext(ABC):
     def get_checkpoint_timestamp(self) -> int:
         """Return when it was triggered, ms since 1970."""
 
+    def is_last(self) -> bool:
+        """Return whether the inputs of all subtasks have ended before it. pystate only."""
+        return False
+
     @abstractmethod
     def get_raw_keyed_state_output(self) -> RawKeyedStateOutput:
         """Return where raw keyed state is written.

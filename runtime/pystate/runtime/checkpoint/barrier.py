@@ -27,6 +27,7 @@ class CheckpointBarrier:
         completed: The checkpoints completed meanwhile, oldest first: it may refer to files of the last of them.
         unaligned: Whether it overtakes data, which then is part of the checkpoint as channel state.
         hold: Whether nothing may follow it unless its checkpoint fails: the job ends there.
+        last: Whether the inputs of all subtasks have ended before it.
     """
 
     checkpoint_id: int
@@ -42,6 +43,7 @@ class CheckpointBarrier:
     completed: Sequence[int] = ()
     unaligned: bool = False
     hold: bool = False
+    last: bool = False
 
     @property
     def shared_target(self) -> SharedTarget | None:

@@ -238,15 +238,16 @@ class CheckpointCoordinator:
 
     # -- asking for checkpoints
 
-    def trigger_checkpoint(self, *, full: bool = False) -> Future[CompletedCheckpoint]:
+    def trigger_checkpoint(self, *, full: bool = False, last: bool = False) -> Future[CompletedCheckpoint]:
         """Request a checkpoint now.
 
         Args:
             full: Whether it refers to no older one's files, where the job's checkpoints are incremental.
+            last: Whether the inputs of all subtasks have ended.
         """
         self._settings.check_streaming(self._job.job_id)
         self._storage.initialize()
-        return self.submit(CheckpointRequest(CheckpointType.CHECKPOINT, full=full))
+        return self.submit(CheckpointRequest(CheckpointType.CHECKPOINT, full=full, last=last))
 
     def trigger_savepoint(
         self,
@@ -291,7 +292,7 @@ class CheckpointCoordinator:
 
         It never comes where the savepoint of a stop completes before it, after which nothing may follow.
         """
-        return self.trigger_checkpoint() if self._settings.enabled else None
+        return self.trigger_checkpoint(last=True) if self._settings.enabled else None
 
     def submit(self, request: CheckpointRequest) -> Future[CompletedCheckpoint]:
         """Enqueue a request; return its future."""

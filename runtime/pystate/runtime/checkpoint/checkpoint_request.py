@@ -18,6 +18,7 @@ class CheckpointRequest:
         future: Gets the completed checkpoint, or the error.
         location: Where a savepoint goes; None if that follows from the checkpoint's number.
         hold: Nothing may follow it, unless it fails.
+        last: The inputs of all subtasks have ended before it.
         message: The user's message in the snapshot.
         format: How keyed state is written.
         full: Whether the checkpoint refers to no file of older ones, if the job's are incremental.
@@ -27,6 +28,7 @@ class CheckpointRequest:
     future: Future[CompletedCheckpoint] = field(default_factory=Future)
     location: SnapshotLocation | None = None
     hold: bool = False
+    last: bool = False
     message: str | None = None
     format: SavepointFormatType = SavepointFormatType.CANONICAL
     full: bool = False

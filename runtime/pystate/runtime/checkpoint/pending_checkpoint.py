@@ -238,6 +238,7 @@ class PendingCheckpoint:
             full=self.request.full,
             completed=() if self.confirmed is None else self.confirmed.completed,
             hold=self.request.hold,
+            last=self.request.last,
         )
 
     def give_up(self, reason: CheckpointFailureReason, error: PystateError) -> None:

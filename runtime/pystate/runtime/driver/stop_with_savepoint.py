@@ -59,7 +59,7 @@ class StopWithSavepoint:
                 text = "The job is being drained already."
                 raise CheckpointFailedError(text, hint="wait for its savepoint; `pystate checkpoints` shows it")
             request = self._coordinator.savepoint_request(target_directory, hold=True, message=message, format=format)
-            self._draining = drain
+            request.last = self._draining = drain
         outer: Future[CompletedCheckpoint] = Future()
         if drain:
             run = partial(self._drain, request, end_state, outer)

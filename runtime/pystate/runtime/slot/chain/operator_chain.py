@@ -323,7 +323,8 @@ class OperatorChain:
             if self._head is not None:
                 self.watermarks.write(self._head.state)
             for operator in self.operators:
-                frozen.operators.append(operator.snapshot_state(checkpoint_id, barrier.trigger_timestamp))
+                state = operator.snapshot_state(checkpoint_id, barrier.trigger_timestamp, last=barrier.last)
+                frozen.operators.append(state)
                 if operator.backend is not None and self._keyed is not None:
                     frozen.operators[-1].hold(self._keyed.freeze(checkpoint_id, shared, native=barrier.native))
         except BaseException:

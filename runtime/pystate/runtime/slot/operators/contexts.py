@@ -188,6 +188,7 @@ class SnapshotContext(FunctionSnapshotContext):
         raw_keyed: Output for raw keyed state; None if the operator isn't keyed.
         raw_operator: Output for raw operator state.
         where: The operator's name in errors.
+        last: Whether the inputs of all subtasks have ended before it.
     """
 
     checkpoint_id: int
@@ -195,6 +196,7 @@ class SnapshotContext(FunctionSnapshotContext):
     raw_keyed: RawKeyedStateWriter | None
     raw_operator: RawOperatorStateWriter
     where: str
+    last: bool = False
 
     def get_checkpoint_id(self) -> int:
         """Return the checkpoint ID."""
@@ -203,6 +205,10 @@ class SnapshotContext(FunctionSnapshotContext):
     def get_checkpoint_timestamp(self) -> int:
         """Return when the checkpoint was triggered."""
         return self.timestamp
+
+    def is_last(self) -> bool:
+        """Return whether the inputs of all subtasks have ended before it."""
+        return self.last
 
     def get_raw_keyed_state_output(self) -> RawKeyedStateOutput:
         """Return the output for raw keyed state."""

@@ -186,7 +186,7 @@ class Operator(ABC):
         touched, self.touched = self.touched, False
         return touched
 
-    def snapshot_state(self, checkpoint_id: int, timestamp: int) -> FrozenOperator:
+    def snapshot_state(self, checkpoint_id: int, timestamp: int, *, last: bool = False) -> FrozenOperator:
         """Have the function store its fields in its state, and freeze the operator state.
 
         If the function raises, its changes to the operator state in this call are undone. Keyed state is not frozen here.
@@ -196,7 +196,8 @@ class Operator(ABC):
         raw_operator = RawOperatorStateWriter()
         try:
             if isinstance(function, CheckpointedFunction):
-                function.snapshot_state(SnapshotContext(checkpoint_id, timestamp, raw_keyed, raw_operator, self._where))
+                of_checkpoint = SnapshotContext(checkpoint_id, timestamp, raw_keyed, raw_operator, self._where, last)
+                function.snapshot_state(of_checkpoint)
             elif isinstance(function, ListCheckpointed):
                 self._parts().update(function.snapshot_state(checkpoint_id, timestamp) or [])
             self._flush_state()

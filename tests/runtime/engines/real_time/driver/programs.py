@@ -112,20 +112,29 @@ def numbers(count, per_second, gate=None):
 
 
 class GatedNumbers(DataGeneratorSource):
-    """Numbers of which each attempt reads no more than a quarter until there is a file, however slow the machine is."""
+    """Numbers of which each attempt reads no more than a quarter until there is a file, however slow the machine is.
 
-    def __init__(self, gate, count, per_second):
+    With `late` only that subtask waits for the file; the others come to their end, once it has a split.
+    """
+
+    def __init__(self, gate, count, per_second, late=None):
         super().__init__(_same, count, None, Types.LONG())
         self.gate = gate
+        self.late = late
         self.quarter = count // 4
         self.per_second = per_second
 
     def create_reader(self, context):
         parallelism = context.current_parallelism()
         pace, left = Pace(self.per_second / parallelism, SourceClock()), [self.quarter // parallelism]
+        waits, begun = self.late in (None, context.get_index_of_subtask()), Path(f"{self.gate}-begun")
 
         def allowed(wanted):
-            count = pace.allowed(wanted if Path(self.gate).exists() else min(wanted, left[0]))
+            if waits:
+                begun.touch()
+            elif not begun.exists():
+                return 0
+            count = pace.allowed(min(wanted, left[0]) if waits and not Path(self.gate).exists() else wanted)
             left[0] = max(0, left[0] - count)
             return count
 

@@ -14,7 +14,7 @@ from tests.connectors.lakehouse.conftest import FORMATS
 from tests.connectors.lakehouse.tables import ROW
 from tests.faults.processes import needs_proc
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob
-from tests.runtime.engines.real_time.driver.programs import numbers
+from tests.runtime.engines.real_time.driver.programs import GatedNumbers
 from tests.waiting import wait_until
 
 OFTEN = {"restart-strategy.fixed-delay.attempts": "100000"}
@@ -88,12 +88,12 @@ def test_slots_are_killed_and_each_row_counts_once(tmp_path, source, appended, r
     assert tables.are_done()
 
 
-def replacing(source, sink):
+def replacing(source, sink, *, shuffled=True):
     """Return the program: numbers into partitions by their last digit."""
 
     def program(environment):
-        rows = environment.from_source(source, None, "numbers").uid("numbers").rebalance().map(by_digit, ROW)
-        rows.sink_to(sink).uid("sink")
+        read = environment.from_source(source, None, "numbers").uid("numbers")
+        (read.rebalance() if shuffled else read).map(by_digit, ROW).sink_to(sink).uid("sink")
 
     return program
 
@@ -103,8 +103,9 @@ def by_digit(number):
 
 
 @needs_proc
+@pytest.mark.parametrize("late", [None, 0, 1])
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_job_that_ends_replaces_partitions_once_though_a_slot_is_killed(tmp_path, name):
+def test_a_job_that_ends_replaces_partitions_once_though_a_slot_is_killed(tmp_path, name, late):
     (tmp_path / "table").mkdir()
     tables = FORMATS[name](tmp_path / "table")
     with SinkTestHarness(tables.sink(lambda builder: builder.with_partition_by("word"))) as sink:
@@ -115,9 +116,10 @@ def test_a_job_that_ends_replaces_partitions_once_though_a_slot_is_killed(tmp_pa
     versions = tables.versions()
     gate = tmp_path / "gate"
     overwrites = tables.sink(lambda builder: builder.with_overwrite())
-    job = RealTimeJob(tmp_path / "job", replacing(numbers(400, 100_000, str(gate)), overwrites), **OFTEN)
+    read = GatedNumbers(str(gate), 400, 100_000, late)
+    job = RealTimeJob(tmp_path / "job", replacing(read, overwrites, shuffled=late is None), **OFTEN)
     try:
-        job.await_checkpoints(2)
+        job.await_checkpoints(4)  # with `late` the other subtask has ended by then
         assert tables.versions() == versions
         job.kill_slot(0)
         job.await_attempt(1)
