@@ -75,7 +75,7 @@ def test_a_change_is_rows_of_kinds(case):
 
 BAD = {
     "no json": (DebeziumJsonDeserializationSchema, b"x", "no change of Debezium.*it isn't JSON: Expecting value"),
-    "nothing": (DebeziumJsonDeserializationSchema, b"", "it is empty"),
+    "spaces": (DebeziumJsonDeserializationSchema, b" ", "it is empty"),
     "truncated": (DebeziumJsonDeserializationSchema, b'{"op": "t"}', "table was truncated"),
     "no payload": (
         DebeziumJsonDeserializationSchema,
@@ -94,6 +94,7 @@ BAD = {
     "another operation": (DebeziumJsonDeserializationSchema, b'{"op": "x"}', "operation is 'x'"),
     "no row before": (DebeziumJsonDeserializationSchema, json.dumps(debezium("u", None, NEW)).encode(), "no values for -U"),
     "a wrong field": (MaxwellJsonDeserializationSchema, b'{"type": "insert", "data": {"id": "x"}}', "field 'id'"),
+    "truncated by Canal": (CanalJsonDeserializationSchema, b'{"type": "TRUNCATE", "isDdl": true}', "table was truncated"),
     "a wrong type": (CanalJsonDeserializationSchema, b'{"type": "MERGE"}', "type is 'MERGE'"),
 }
 
@@ -118,6 +119,24 @@ def test_canal_tells_of_many_tables_and_one_is_wanted():
 
     assert rows("d", "t") == [kind_of(INSERT, NEW)]
     assert rows("d", "other") == rows("other", "t") == []
+
+
+def test_canals_databases_and_tables_are_regular_expressions_of_whole_names():
+    schema = pickle.loads(pickle.dumps(CanalJsonDeserializationSchema(PAIR, table="orders_[0-9]+|clients")))
+    message = {"type": "INSERT", "data": [NEW]}
+    found = [
+        name
+        for name in ("orders_1", "orders_22", "orders_", "my_orders_1", "clients", "clients2", "", None)
+        if schema.deserialize(json.dumps({**message, "table": name}).encode())
+    ]
+    assert found == ["orders_1", "orders_22", "clients"]
+
+
+@pytest.mark.parametrize(
+    "schema", [DebeziumJsonDeserializationSchema, MaxwellJsonDeserializationSchema, CanalJsonDeserializationSchema]
+)
+def test_an_empty_message_is_a_tombstone_and_has_no_rows(schema):
+    assert schema(PAIR).deserialize(b"") == []
 
 
 def test_rows_have_a_type():

@@ -6,6 +6,7 @@ A change of a row is two rows, `UPDATE_BEFORE` and `UPDATE_AFTER`.
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
@@ -45,13 +46,15 @@ class _ChangeSchema(DeserializationSchema):
         return reader(self._type_info, ignores_errors=self._ignores_errors)
 
     def deserialize(self, message: bytes) -> list[Row]:
-        """Return the rows of a message, with their kinds.
+        """Return the rows of a message, with their kinds; none of an empty one.
 
         Raises:
             RecordError: The message isn't such a change.
         """
         if self._convert is None:
             self._convert = self._reader()
+        if not message:
+            return []
         try:
             change = _parsed(message)
             if type(change) is not dict:
@@ -142,8 +145,8 @@ class CanalJsonDeserializationSchema(_ChangeSchema):
 
     Args:
         type_info: The type of the rows.
-        database: Only changes in it; None for all.
-        table: Only changes of it; None for all.
+        database: Only changes in databases whose whole name this regular expression matches; None for all.
+        table: Only changes of tables whose whole name it matches; None for all.
         ignore_parse_errors: Whether an invalid field becomes None, and an invalid message is left out; else they are errors.
     """
 
@@ -158,11 +161,11 @@ class CanalJsonDeserializationSchema(_ChangeSchema):
         ignore_parse_errors: bool = False,
     ) -> None:
         super().__init__(type_info, ignore_parse_errors=ignore_parse_errors)
-        self._database, self._table = database, table
+        self._of = [(name, re.compile(of)) for name, of in (("database", database), ("table", table)) if of is not None]
 
     def _rows(self, change: dict[str, Any]) -> Iterator[Row]:
         kind = change["type"]
-        if self._database not in (None, change.get("database")) or self._table not in (None, change.get("table")):
+        if not all(of.fullmatch(change.get(name) or "") for name, of in self._of):
             return
         if kind == "INSERT":
             for values in _objects(change, "data"):
@@ -177,7 +180,10 @@ class CanalJsonDeserializationSchema(_ChangeSchema):
         elif kind == "DELETE":
             for values in _objects(change, "data"):
                 yield self._row(RowKind.DELETE, values)
-        elif not change.get("isDdl") and kind not in ("CREATE", "ALTER", "ERASE", "TRUNCATE", "QUERY", "CINDEX", "DINDEX"):
+        elif kind == "TRUNCATE":
+            problem = "its table was truncated, which names no rows: filter it in the instance of Canal"
+            raise ValueError(problem)
+        elif not change.get("isDdl") and kind not in ("CREATE", "ALTER", "ERASE", "QUERY", "CINDEX", "DINDEX"):
             problem = f"its type is {kind!r}"
             raise ValueError(problem)
 
