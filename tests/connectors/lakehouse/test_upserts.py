@@ -91,6 +91,21 @@ def test_a_row_that_deletes_leaves_none_of_its_key(upserts):
     assert upserts.read() == "b2"
 
 
+@pytest.mark.parametrize("kind", [RowKind.DELETE, RowKind.UPDATE_BEFORE])
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_a_row_that_takes_one_away_is_not_added_where_rows_have_no_keys(tables, kind, overwrites):
+    sink = tables.sink(lambda builder: builder.with_overwrite() if overwrites else builder)
+    row = Row(word="a", n=1)
+    with SinkTestHarness(sink) as harness:
+        harness.open()
+        harness.process_element(row)
+        row.set_row_kind(RowKind.UPDATE_AFTER)
+        harness.process_element(row)
+        row.set_row_kind(kind)
+        with pytest.raises(RecordError, match=f"kind {kind.name} takes one away.*only adds rows"):
+            harness.process_element(row)
+
+
 def test_elements_that_a_predicate_names_delete(tables):
     upserts = Upserts(tables, lambda builder: builder.with_delete_when(lambda row: row.n < 0))
     job = Job(upserts, 1)

@@ -10,8 +10,9 @@ from typing import Any
 import msgpack
 import pyarrow as pa
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.overrides import override
+from pystate.common.row import Row, RowKind
 from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.staging_table import DataFile, StagingTable
 from pystate.connectors.lakehouse.table_columns import fit
@@ -27,6 +28,8 @@ ATTEMPT_BITS = 32
 FILES_OF_OURS = "pystate-"
 """What the names of staged files begin with."""
 _ROWS_AT_ONCE = 4096
+_TAKES_AWAY = RowKind.DELETE, RowKind.UPDATE_BEFORE
+_SHOWN = 500
 
 
 def owner_of(context: InitContext) -> str:
@@ -100,6 +103,10 @@ class TableWriter(JointCommitSinkWriter[Any, dict[str, Any]]):
             if self._upserts.is_told_again(element):
                 return
             self._deleted.append(self._upserts.deletes(element))
+        elif isinstance(element, Row) and element.get_row_kind() in _TAKES_AWAY:
+            message = f"A row of the kind {element.get_row_kind().name} takes one away; the sink only adds rows: {element}"
+            hint = "with_upsert_by(...) names the columns by which rows are found; or filter such rows"
+            raise RecordError(message[:_SHOWN], where=self._table.name, hint=hint)
         self._rows.append(self._arrow.values(element))
         if len(self._rows) >= self._chunk:
             self._to_arrow()
