@@ -243,13 +243,21 @@ def test_what_a_killed_job_has_left_is_found_and_removed_and_nothing_else(tmp_pa
         ([Types.STRING(), Types.STRING()], ["a", "b"], "by all of its columns"),
         ([Types.DOUBLE(), Types.STRING()], ["a"], "can't be partitioned by fractions"),
         ([Types.FLOAT(), Types.STRING()], ["a"], "can't be partitioned by fractions"),
-        ([Types.BIG_DEC(), Types.STRING()], ["a"], "can't be partitioned by decimals"),
+        ([Types.BIG_DEC(), Types.STRING()], ["a"], "decimal.*, by which a Delta table can't be partitioned"),
+        ([Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.STRING()], ["a"], "binary, by which a Delta table can"),
     ],
 )
 def test_partitions_that_lose_rows_are_refused(tmp_path, types, by, said):
     sink = DeltaSink.for_table(str(tmp_path / "t")).with_row_type(Types.ROW_NAMED(["a", "b"], types)).with_partition_by(*by)
     with pytest.raises((ConfigurationError, JobGraphError), match=said):
         written(sink.build(), [])
+
+
+def test_times_of_day_are_refused_at_the_start(tmp_path):
+    row_type = Types.ROW_NAMED(["a", "b"], [Types.SQL_TIME(), Types.STRING()])
+    with pytest.raises(ConfigurationError, match=r"has no times of day, as in a\."):
+        written(DeltaSink.for_table(str(tmp_path / "t")).with_row_type(row_type).build(), [])
+    assert not (tmp_path / "t").exists()
 
 
 @pytest.mark.parametrize("place", ["file://{}/sp%20ace", "file:{}/sp%20ace", "{}/sp ace"])

@@ -276,6 +276,10 @@ def make_or_check(
             message = f"The rows have no {', '.join(strange)} to partition the table by."
             raise ConfigurationError(message, where=uri, hint=f"there are {', '.join(rows.names)}")
         check_partitions(rows, partition_by or (), uri)
+        times = [field.name for field in rows if pa.types.is_time(field.type)]
+        if times:
+            message = f"A Delta table has no times of day, as in {', '.join(times)}."
+            raise ConfigurationError(message, where=uri, hint="map() them to texts or numbers")
         by = list(partition_by or ()) or None
         configuration = dict(properties) or None
         try:
@@ -286,8 +290,7 @@ def make_or_check(
             table = _opened(uri, storage_options, compression)
             if table is None:  # no other subtask was first
                 message = f"The table can't be made: {error}"
-                hint = "a Delta table has no times of day; map() them to texts or numbers"
-                raise ConfigurationError(message, where=uri, hint=hint) from error
+                raise ConfigurationError(message, where=uri) from error
         else:
             table = DeltaStaging(uri, storage_options, compression)
     _check(table, partition_by)
@@ -344,12 +347,13 @@ def check_partitions(columns: pa.Schema, names: Sequence[str], where: str) -> No
     """Check that values of columns tell partitions apart, and are what deltalake reads again.
 
     Raises:
-        ConfigurationError: They aren't: of the decimal -0.5 deltalake 1.x writes 0.-5 to the log.
+        ConfigurationError: They aren't: of the decimal -0.5 deltalake 1.x writes 0.-5 to the log, which has no bytes either.
     """
     check_partition_columns(columns, names, where)
     for name in names:
-        if name in columns.names and pa.types.is_decimal(columns.field(name).type):
-            message = f"The column {name} is {columns.field(name).type}: a Delta table can't be partitioned by decimals."
+        of = columns.field(name).type if name in columns.names else pa.null()
+        if pa.types.is_decimal(of) or pa.types.is_binary(of) or pa.types.is_large_binary(of):
+            message = f"The column {name} is {of}, by which a Delta table can't be partitioned."
             raise ConfigurationError(message, where=where, hint="partition by a text or a whole number, made in map()")
 
 
