@@ -130,3 +130,20 @@ def test_a_job_that_ends_replaces_partitions_once_though_a_slot_is_killed(tmp_pa
     expected = Counter((str(number % 10), number) for number in range(400)) + Counter([("x", -1)])
     assert Counter((row["word"], row["n"]) for row in tables.dicts()) == expected
     assert tables.versions() == versions + 1
+
+
+@needs_proc
+def test_a_drained_job_replaces_partitions_with_its_savepoint(tmp_path):
+    (tmp_path / "table").mkdir()
+    tables = FORMATS["delta"](tmp_path / "table")
+    overwrites = tables.sink(lambda builder: builder.with_partition_by("word").with_overwrite())
+    read = GatedNumbers(str(tmp_path / "never"), 400, 100_000)
+    job = RealTimeJob(tmp_path / "job", replacing(read, overwrites, shuffled=False), **OFTEN)
+    try:
+        job.await_checkpoints(4)
+        assert tables.dicts() == []
+        job.savepoint(stop=True, drain=True)
+        job.end()
+    finally:
+        job.close()
+    assert sorted(row["n"] for row in tables.dicts()) == [*range(50), *range(200, 250)]
