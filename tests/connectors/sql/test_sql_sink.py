@@ -21,6 +21,7 @@ from pystate.connectors.sql import SqlConnectionOptions, SqlError, SqlSink
 from pystate.connectors.sql.batch_writer import SqlBatchWriter
 from pystate.connectors.sql.commit_table import CommitTable
 from pystate.connectors.sql.start_check import StartCheck
+from pystate.connectors.sql.target import TableTarget
 from pystate.connectors.sql.values import from_plain, to_plain
 from pystate.testing import SinkTestHarness
 from tests.connectors.sql.databases import connected, execute, make_table, rows
@@ -254,6 +255,20 @@ def test_upserts_by_key_keep_the_last_row_of_each(url, table):
         harness.process_elements([*elements, ("b", 5), Row.of_kind(RowKind.DELETE, "b", None), ("a", 4)])
         harness.snapshot(2)
     assert rows(url, table) == [("a", 4), ("c", 1), ("d", 1)]
+
+
+@pytest.mark.parametrize("mapper", [tuple, lambda row: {"word": row[0], "number": row[1]}, lambda row: Row(*row)])
+def test_a_row_keeps_its_kind_whatever_a_mapper_makes_of_it(mapper):
+    target = TableTarget("t", ["word", "number"], ["word"], mapper)
+    kinds = [RowKind.INSERT, RowKind.UPDATE_BEFORE, RowKind.UPDATE_AFTER, RowKind.DELETE]
+    made = [target.operation(Row.of_kind(kind, "a", 1)) for kind in kinds]
+    assert made == [(False, ["a", 1]), None, (False, ["a", 1]), (True, ["a"])]
+    assert TableTarget("t", ["word"], ["word"], lambda word: Row.of_kind(RowKind.DELETE, word)).operation("a") == (
+        True,
+        ["a"],
+    )
+    with pytest.raises(SqlError, match="t has no key"):
+        TableTarget("t", ["word", "number"], mapper=mapper).operation(Row.of_kind(RowKind.DELETE, "a", 1))
 
 
 def test_upserts_and_deletes_are_exactly_once_as_well(url, table):

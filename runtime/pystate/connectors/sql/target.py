@@ -91,16 +91,16 @@ class TableTarget(SqlTarget):
     def operation(self, element: Any) -> Operation | None:
         """Return the operation of an element."""
         deletes = self._delete_when is not None and self._delete_when(element)
+        kind = _kind_of(element)
         if self._mapper is not None:
             element = self._mapper(element)
             if element is None:
                 return None
-        if isinstance(element, Row):
-            kind = element.get_row_kind()
-            if kind is RowKind.UPDATE_BEFORE and self.keys:
-                return None
-            if kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE):
-                deletes = True
+            kind = _kind_of(element) if kind is RowKind.INSERT else kind  # what the mapper makes has seldom one of its own
+        if kind is RowKind.UPDATE_BEFORE and self.keys:
+            return None
+        if kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE):
+            deletes = True
         values = _values_of(element, self.columns)
         if not deletes:
             return False, values
@@ -180,6 +180,10 @@ class StatementTarget(SqlTarget):
     def shown(self) -> str:
         """Return the statement's beginning."""
         return shown(" ".join(self.sql.split()))
+
+
+def _kind_of(element: Any) -> RowKind:
+    return element.get_row_kind() if isinstance(element, Row) else RowKind.INSERT
 
 
 def _values_of(element: Any, columns: tuple[str, ...]) -> list[Any]:
