@@ -60,6 +60,10 @@ servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests 
 		echo "There is no PostgreSQL here; its tests are skipped: on Debian and Ubuntu, apt-get install postgresql" >&2
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v mariadbd >/dev/null 2>&1 || \
 		echo "There is no MariaDB here; its tests are skipped: on Debian and Ubuntu, apt-get install mariadb-server" >&2
+	@command -v redis-server >/dev/null 2>&1 || command -v valkey-server >/dev/null 2>&1 || \
+		echo "There is no Redis here; its tests are skipped: on Debian and Ubuntu, apt-get install redis-server" >&2
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v mosquitto >/dev/null 2>&1 || \
+		echo "There is no MQTT broker here; its tests are skipped: on Debian and Ubuntu, apt-get install mosquitto" >&2
 
 kube-apiserver: build/servers/kube-apiserver/kube-apiserver ## Compile Kubernetes' own API server with its etcd, for the tests of the operator (Go 1.23 or newer)
 

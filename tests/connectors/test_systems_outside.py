@@ -8,7 +8,9 @@ from pathlib import Path
 from pystate.connectors.installed_connectors import connectors
 
 ROOT = Path(__file__).parents[2]
-SYSTEM = re.compile(r"(?i)kafka|confluent|postgres|psycopg|mysql|mariadb|sqlalchemy|sqlite|jdbc|\bdelta\b|iceberg")
+SYSTEM = re.compile(
+    r"(?i)kafka|confluent|postgres|psycopg|mysql|mariadb|sqlalchemy|sqlite|jdbc|\bdelta\b|iceberg|\bredis\b|mqtt"
+)
 THEIRS = ("runtime/pystate/connectors/", "runtime/pystate/datastream/connectors/", "runtime/pystate/datastream/formats/")
 OF_FLINK = {"runtime/pystate/table/catalog.py": {"Jdbc"}, "runtime/pystate/core/api/window/evictors.py": {"delta"}}
 """Names that PyFlink gives: a catalog, and the difference of two elements."""
@@ -36,9 +38,12 @@ def test_each_connector_owns_its_folder():
         "avro": "avro",
         "delta": "delta",
         "file_system": "files",
+        "http": "http",
         "iceberg": "iceberg",
         "kafka": "kafka",
+        "mqtt": "mqtt",
         "protobuf": "protobuf",
+        "redis": "redis",
         "schema_registry": "schema-registry",
         "sql": "sql",
     }

@@ -281,6 +281,11 @@ class HybridSource(Source[Any, HybridSplit]):
         """Why one of them may continue with different elements."""
         return next((one.unlike_again for one in self._sources if one.unlike_again is not None), None)
 
+    @property
+    def comes_again(self) -> str | None:
+        """Why elements of one of them may come again."""
+        return next((one.comes_again for one in self._sources if one.comes_again is not None), None)
+
     def get_boundedness(self) -> Boundedness:
         """Return the boundedness of the last source."""
         return self._sources[-1].get_boundedness()

@@ -357,6 +357,11 @@ class Source(ABC, Generic[T, SplitT]):
         return None
 
     @property
+    def comes_again(self) -> str | None:
+        """Why elements that a checkpoint counts may come again after a failure, as a clause; None if they don't."""
+        return None
+
+    @property
     def starts_at(self) -> StartsAt:
         """Where the source starts in a job without a snapshot."""
         return StartsAt.THE_BEGINNING

@@ -8,8 +8,8 @@ from pystate.common import Time
 from pystate.common.errors import PystateError
 from pystate.common.row import Row
 from pystate.common.time import Duration
+from pystate.connectors.lookup import CacheSettings, LookupCache
 from pystate.connectors.sql import AsyncSqlLookup, SqlConnectionOptions, SqlLookup
-from pystate.connectors.sql.sql_lookup import LookupCache
 from pystate.core.api.async_retry import NO_RETRY_STRATEGY
 from pystate.datastream.functions import AsyncFunctionDescriptor
 from pystate.testing import OneInputOperatorTestHarness
@@ -64,7 +64,7 @@ def test_a_look_up_that_is_refused_fails_the_task(url, table):
 
 def test_a_cache_forgets_what_is_old_and_what_was_not_asked_for():
     now = [0.0]
-    cache = LookupCache(2, Duration.of_seconds(10), cache_missing_key=False, clock=lambda: now[0])
+    cache = LookupCache(CacheSettings(2, Duration.of_seconds(10), cache_missing_key=False), clock=lambda: now[0])
     cache.put("a", [Row(1)])
     cache.put("b", [Row(2)])
     assert cache.get("a") == [Row(1)]
@@ -75,6 +75,6 @@ def test_a_cache_forgets_what_is_old_and_what_was_not_asked_for():
     now[0] = 10.0
     assert cache.get("a") is None
     assert len(cache) == 1
-    nothing = LookupCache()
+    nothing = LookupCache(CacheSettings())
     nothing.put("a", [Row(1)])
     assert nothing.get("a") is None

@@ -247,6 +247,19 @@ def test_a_source_that_may_go_on_with_other_elements_promises_nothing_after_a_ch
     assert found.guarantee is guarantee
 
 
+class Repeating(NumberSequenceSource):
+    comes_again = "nobody has acknowledged it"
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_what_a_source_gives_again_is_counted_twice_whatever_the_sink_is(hybrid):
+    single = Repeating(0, 9)
+    root = own(HybridSource.builder(single).add_source(NumberSequenceSource(0, 9)).build() if hybrid else single)
+    sunk(root, TWO_PHASE)
+    (found,) = all_of([root], CHECKPOINTS)
+    assert (found.guarantee, found.reason) == (AT_LEAST, "nobody has acknowledged it")
+
+
 def test_a_sink_that_promises_nothing_keeps_no_promise_of_others():
     assert of(PlainSink(DeliveryGuarantee.NONE), CHECKPOINTS, not_replayable="it is gone")[0] is NONE
 

@@ -104,6 +104,11 @@ class SourceOperator(Function, CheckpointedFunction, CheckpointListener):
         return self.source.unlike_again if isinstance(self.source, Source) else None
 
     @property
+    def comes_again(self) -> str | None:
+        """Why elements that a checkpoint counts may come again after a failure, as a clause; None if they don't."""
+        return self.source.comes_again if isinstance(self.source, Source) else None
+
+    @property
     def ended(self) -> bool:
         """Whether the source has ended."""
         return self.feed.ended

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.sensitive_keys import HIDDEN
 from pystate.common.distribution import pip_install
-from pystate.common.errors import ConfigurationError, ExternalSystemError
+from pystate.common.errors import ConfigurationError
+from pystate.connectors.secret_url import SecretUrl
 from pystate.connectors.sql.jdbc_url import from_jdbc
 
 if TYPE_CHECKING:
@@ -46,21 +45,14 @@ class SqlConnectionOptions:
         url_file: str | None = None,
         engine_options: Mapping[str, Any] | None = None,
     ) -> None:
-        if sum(place is not None for place in (url, url_variable, url_file)) != 1:
-            message = "A database needs its URL: as it is, from an environment variable, or from a file; one of these."
-            raise ConfigurationError(message, hint="set_url(...), set_url_variable(...) or set_url_file(...)")
-        self._url = url
+        self._source = SecretUrl("a database", url, url_variable, url_file)
         self.user_name = user_name
         self._password = password
-        self.url_variable = url_variable
-        self.url_file = url_file
         self.engine_options = dict(engine_options or {})
 
     def __repr__(self) -> str:
         """Return a text without secrets."""
-        if self._url is None:
-            return f"SqlConnectionOptions(the URL in {self.url_variable or self.url_file})"
-        return f"SqlConnectionOptions({self.shown()})"
+        return f"SqlConnectionOptions({self.shown() if self.has_url else self._source.shown()})"
 
     def url(self) -> URL:
         """Return the URL, with its driver.
@@ -69,14 +61,14 @@ class SqlConnectionOptions:
             ConfigurationError: There is none, or it can't be parsed.
         """
         sqlalchemy = _sqlalchemy()
-        text = from_jdbc(self._text().strip())
+        text = from_jdbc(self._source.read())
         try:
             url: URL = sqlalchemy.make_url(text)
         except Exception:  # noqa: BLE001 - its message and its cause repeat the URL
             url = None  # type: ignore[assignment]
         if url is None:
             message = "The URL of the database can't be understood."
-            raise ConfigurationError(message, where=self._place(), hint="postgresql://user:password@host:5432/database")
+            raise ConfigurationError(message, where=self._source.place, hint="postgresql://user:password@host:5432/database")
         if self.user_name is not None:
             url = url.set(username=self.user_name)
         if self._password is not None:
@@ -87,7 +79,7 @@ class SqlConnectionOptions:
         named = url.drivername.partition("+")[2]
         if extra is not None and importlib.util.find_spec(named) is None:
             message = f"{url.get_backend_name()} needs the driver {named}, which is not installed."
-            raise ConfigurationError(message, where=self._place(), hint=pip_install(extra))
+            raise ConfigurationError(message, where=self._source.place, hint=pip_install(extra))
         return url
 
     def shown(self) -> str:
@@ -105,7 +97,7 @@ class SqlConnectionOptions:
     @property
     def has_url(self) -> bool:
         """Whether the program contains the URL, so that it is known outside of the slots."""
-        return self._url is not None
+        return self._source.is_known
 
     def create_engine(self, connections: int = 1) -> Engine:
         """Return an engine.
@@ -125,30 +117,10 @@ class SqlConnectionOptions:
             engine: Engine = sqlalchemy.create_engine(url, **(options | self.engine_options))
         except (sqlalchemy.exc.ArgumentError, ImportError, TypeError) as error:
             message = f"SQLAlchemy can't use {url.drivername}: {error}"
-            raise ConfigurationError(message, where=self._place(), hint="install its driver, or mend the URL") from None
+            raise ConfigurationError(message, where=self._source.place, hint="install its driver, or mend the URL") from None
         if url.get_backend_name() == "postgresql":
             sqlalchemy.event.listen(engine, "connect", _wait_for_disk)
         return engine
-
-    def _text(self) -> str:
-        if self._url is not None:
-            return self._url
-        if self.url_variable is not None:
-            found = os.environ.get(self.url_variable)
-            if not found:
-                message = "The environment variable with the URL of the database is not set."
-                hint = "set it where slots run, before the job starts"
-                raise ConfigurationError(message, where=self.url_variable, hint=hint)
-            return found
-        assert self.url_file is not None  # noqa: S101 - one of three
-        try:
-            return Path(self.url_file).read_text("utf-8")
-        except OSError as error:
-            message = f"The file with the URL of the database can't be read: {error.strerror}."
-            raise ExternalSystemError(message, where=self.url_file, hint="put it where slots run") from None
-
-    def _place(self) -> str:
-        return self.url_variable or self.url_file or "the database's URL"
 
 
 def _sqlalchemy() -> Any:

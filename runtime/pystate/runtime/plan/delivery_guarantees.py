@@ -116,6 +116,8 @@ class DeliveryGuarantees:
         if self._counts_twice and guarantee in _ONCE:
             key = CheckpointingOptions.CHECKPOINTING_CONSISTENCY_MODE.key
             guarantee, reason = _ONCE[guarantee], f"{key} = AT_LEAST_ONCE: after a failure state may count elements twice"
+        if isinstance(source, OwnSourceTransformation) and source.function.comes_again is not None and guarantee in _ONCE:
+            guarantee, reason = _ONCE[guarantee], source.function.comes_again
         if source.from_the_end and not self._every_epoch:
             reason += "; until the first checkpoint is complete, a restart begins at what is new then"
         return guarantee, reason

@@ -1,0 +1,368 @@
+"""`MqttSource`: reads the messages of a session that the broker keeps."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pystate.common.errors import ConfigurationError, ExternalSystemError
+from pystate.common.overrides import override
+from pystate.common.row import Row
+from pystate.common.serialization import DeserializationSchema
+from pystate.common.time import Duration
+from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.async_sink.request import NotDoneError
+from pystate.connectors.bad_records import BadRecords, Refused, RefusedRecords, is_of_the_record, why
+from pystate.connectors.mqtt.mqtt_connection import MqttConnectionOptions, paho
+from pystate.connectors.source import (
+    Boundedness,
+    InputStatus,
+    ReaderOutput,
+    Source,
+    SourceReader,
+    SourceReaderContext,
+    SourceSplit,
+    SplitEnumerator,
+    SplitEnumeratorContext,
+    StartsAt,
+)
+from pystate.connectors.splits_on_request import RequestingReader, SplitsOnRequest
+
+if TYPE_CHECKING:
+    import paho.mqtt.client as mqtt
+
+_LOG = logging.getLogger(__name__)
+_MOST_AT_ONCE = 500
+_TIMEOUT_S = 30.0
+_WEEK = Duration.of_days(7)
+_MOST_UNACKNOWLEDGED = 65_535
+
+MQTT_MESSAGE = Types.ROW_NAMED(
+    ["topic", "payload", "retained"], [Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.BOOLEAN()]
+)
+"""The type of the rows of a source without a deserializer."""
+
+
+class MqttSplit(SourceSplit):
+    """The session.
+
+    Attributes:
+        is_begun: Whether the broker has known it, so that it must know it again.
+    """
+
+    def __init__(self, *, is_begun: bool) -> None:
+        self.is_begun = is_begun
+
+    @override
+    def split_id(self) -> str:
+        return "session"
+
+    @override
+    def to_plain(self) -> bool:
+        return self.is_begun
+
+
+class MqttSource(Source[Any, MqttSplit]):
+    """Reads topics by one session with QoS 1: one subtask reads, and acknowledges what a complete checkpoint holds.
+
+    Made by `builder()`.
+
+    Args:
+        connection: How to connect.
+        client_id: By which the broker knows the session.
+        topics: What to subscribe to.
+        deserializer: Makes elements of payloads; None for rows of the type `MQTT_MESSAGE`.
+        bad_records: What is done with payloads that it refuses.
+        receive_maximum: How many messages may be unacknowledged.
+        session_expiry: How long the broker keeps the session without a connection.
+    """
+
+    def __init__(
+        self,
+        connection: MqttConnectionOptions,
+        client_id: str,
+        topics: Sequence[str],
+        *,
+        deserializer: DeserializationSchema | None,
+        bad_records: BadRecords,
+        receive_maximum: int,
+        session_expiry: Duration,
+    ) -> None:
+        self.connection = connection
+        self.client_id = client_id
+        self.topics = tuple(topics)
+        self.deserializer = deserializer
+        self.bad_records = bad_records
+        self.receive_maximum = receive_maximum
+        self.session_expiry_s = session_expiry.to_millis() // 1000
+
+    @staticmethod
+    def builder() -> MqttSourceBuilder:
+        """Return a builder."""
+        return MqttSourceBuilder()
+
+    def __repr__(self) -> str:
+        """Return a text without secrets."""
+        return f"MqttSource({self.connection.shown()}, {', '.join(self.topics)})"
+
+    @property
+    def produced_type(self) -> TypeInformation | None:
+        """The type of its elements, if it is known."""
+        return MQTT_MESSAGE if self.deserializer is None else None
+
+    @property
+    @override
+    def starts_at(self) -> StartsAt:
+        return StartsAt.THE_GROUPS_OFFSETS  # those that the broker has no acknowledgement of
+
+    @property
+    @override
+    def comes_again(self) -> str:
+        return "what the broker has no acknowledgement of when the job fails comes again, though state counts it"
+
+    @property
+    @override
+    def scarce_splits(self) -> str:
+        return "sessions"
+
+    @override
+    def check_start(self) -> None:
+        client = self.connection.client("", reconnect_on_failure=False)  # an id that the broker makes
+        try:
+            self.connection.connect(client, _TIMEOUT_S, {}, clean=True)
+        except NotDoneError as error:
+            message = f"The broker can't be reached: {error}"
+            raise ExternalSystemError(message, where=self.connection.shown(), hint="see whether it runs") from None
+        finally:
+            client.disconnect()
+            client.loop_stop()
+
+    @override
+    def get_boundedness(self) -> Boundedness:
+        return Boundedness.CONTINUOUS_UNBOUNDED
+
+    @override
+    def create_enumerator(self, context: SplitEnumeratorContext[MqttSplit]) -> SplitEnumerator[MqttSplit]:
+        return SplitsOnRequest(context, [MqttSplit(is_begun=False)])
+
+    @override
+    def restore_enumerator(self, context: SplitEnumeratorContext[MqttSplit], checkpoint: Any) -> SplitEnumerator[MqttSplit]:
+        return SplitsOnRequest(context, [self.restore_split(plain) for plain in checkpoint])
+
+    @override
+    def create_reader(self, context: SourceReaderContext) -> SourceReader[Any, MqttSplit]:
+        return MqttReader(self, context)
+
+    @override
+    def restore_split(self, plain: Any) -> MqttSplit:
+        return MqttSplit(is_begun=bool(plain))
+
+
+class MqttReader(RequestingReader[Any, MqttSplit]):
+    """Reads the session; messages are acknowledged once a checkpoint that holds them is complete.
+
+    Args:
+        source: The source.
+        context: Of the reader.
+    """
+
+    def __init__(self, source: MqttSource, context: SourceReaderContext) -> None:
+        super().__init__(context)
+        self._source = source
+        self._refused = RefusedRecords(source.bad_records, context)
+        self._client: mqtt.Client | None = None
+        self._arrived: deque[mqtt.MQTTMessage] = deque()
+        self._read: list[tuple[int, int]] = []  # since the latest checkpoint
+        self._of_checkpoints: dict[int, list[tuple[int, int]]] = {}
+        self._unacknowledged: set[int] = set()
+        self._lock = threading.Lock()
+        self._error: ExternalSystemError | None = None
+        self._at: str | None = None
+
+    @override
+    def poll_next(self, output: ReaderOutput[Any]) -> InputStatus:
+        if not self._splits:
+            return self._without_split()
+        if self._client is None:
+            self._begin()
+        if self._error is not None:
+            raise self._error
+        for _ in range(min(_MOST_AT_ONCE, output.room())):
+            if not self._arrived:
+                return InputStatus.NOTHING_AVAILABLE
+            message = self._arrived.popleft()
+            self._emit(message, output)
+            if message.qos:
+                self._read.append((message.mid, message.qos))
+        return InputStatus.MORE_AVAILABLE if self._arrived else InputStatus.NOTHING_AVAILABLE
+
+    @override
+    def snapshot_state(self, checkpoint_id: int) -> Sequence[MqttSplit]:
+        self._of_checkpoints[checkpoint_id], self._read = self._read, []
+        return list(self._splits)
+
+    @override
+    def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
+        for known in sorted(self._of_checkpoints):
+            if known <= checkpoint_id:
+                for mid, qos in self._of_checkpoints.pop(known):
+                    with self._lock:
+                        self._unacknowledged.discard(mid)
+                    if self._client is not None:
+                        self._client.ack(mid, qos)
+
+    @override
+    def describe_position(self) -> str | None:
+        return self._at
+
+    @override
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.disconnect()  # the broker keeps the session
+            client.loop_stop()
+
+    def _begin(self) -> None:
+        source, split = self._source, self._splits[0]
+        self._client = client = source.connection.client(source.client_id, manual_ack=True)
+        client.on_message = self._on_message
+        client.on_subscribe = self._on_subscribe
+        properties = {"SessionExpiryInterval": source.session_expiry_s, "ReceiveMaximum": source.receive_maximum}
+        is_begun = split.is_begun
+
+        def connected(is_known: bool) -> None:  # noqa: FBT001 - a callback
+            nonlocal is_begun
+            if is_begun and not is_known:
+                _LOG.warning(
+                    "%s: the broker has forgotten the session %s; what came since is lost.", source, source.client_id
+                )
+            is_begun = True
+            subscribing = paho("subscribeoptions").SubscribeOptions
+            wanted = subscribing(qos=1, retainHandling=subscribing.RETAIN_SEND_IF_NEW_SUB)
+            client.subscribe([(topic, wanted) for topic in source.topics])
+
+        try:
+            source.connection.connect(client, _TIMEOUT_S, properties, clean=False, connected=connected)
+        except NotDoneError as error:
+            message = f"The broker can't be reached: {error}"
+            raise ExternalSystemError(message, where=source.connection.shown(), hint="see whether it runs") from None
+        split.is_begun = True
+
+    def _on_message(self, _: Any, __: Any, message: mqtt.MQTTMessage) -> None:
+        if message.qos:
+            with self._lock:
+                if message.dup and message.mid in self._unacknowledged:
+                    return  # after a lost connection: it is read already, and will be acknowledged
+                self._unacknowledged.add(message.mid)
+        self._arrived.append(message)
+        self._context.notify_available()
+
+    def _on_subscribe(self, _: Any, __: Any, ___: int, reasons: Sequence[Any], ____: Any) -> None:
+        refused = [
+            f"{topic}: {reason}" for topic, reason in zip(self._source.topics, reasons, strict=True) if reason.is_failure
+        ]
+        if refused:
+            message = f"The broker refuses a subscription: {', '.join(refused)}"
+            where, hint = self._source.connection.shown(), "look at the user's rights (ACL), and at the filters"
+            self._error = ExternalSystemError(message, where=where, hint=hint)
+            self._context.notify_available()
+
+    def _emit(self, message: mqtt.MQTTMessage, output: ReaderOutput[Any]) -> None:
+        source = self._source
+        self._at, payload = f"topic {message.topic!r}", bytes(message.payload)
+        if source.deserializer is None:
+            output.collect(Row.of_fields(MQTT_MESSAGE.row_names, [message.topic, payload, message.retain]))
+            return
+        try:
+            found = source.deserializer.deserialize(payload)
+            elements = list(found) if source.deserializer.makes_several else [] if found is None else [found]
+        except Exception as error:
+            if not source.bad_records.skips or not is_of_the_record(error):
+                raise
+            self._refused.take(Refused(payload, message.topic, message.mid, why(error)), output.collect_side)
+            return
+        for element in elements:
+            output.collect(element)
+
+
+class MqttSourceBuilder:
+    """Makes an `MqttSource`."""
+
+    def __init__(self) -> None:
+        self._connection: MqttConnectionOptions | None = None
+        self._client_id = ""
+        self._topics: tuple[str, ...] = ()
+        self._deserializer: DeserializationSchema | None = None
+        self._bad_records = BadRecords.fail()
+        self._receive_maximum = 10_000
+        self._session_expiry = _WEEK
+
+    def set_connection(self, connection: MqttConnectionOptions) -> MqttSourceBuilder:
+        """Set how to connect."""
+        self._connection = connection
+        return self
+
+    def set_client_id(self, client_id: str) -> MqttSourceBuilder:
+        """Set the name of the session, which no other client and no other job has."""
+        self._client_id = client_id
+        return self
+
+    def set_topics(self, *topics: str) -> MqttSourceBuilder:
+        """Set what to subscribe to: topics, or filters such as `sensors/+/temperature` and `sensors/#`."""
+        for topic in topics:
+            levels = topic.split("/") if isinstance(topic, str) else [""]
+            wild = [place for place, level in enumerate(levels) if "#" in level or "+" in level]
+            if levels == [""] or any(levels[at] != "+" and (levels[at] != "#" or at < len(levels) - 1) for at in wild):
+                message = f"{topic!r} is no topic, and no filter of topics."
+                raise ConfigurationError(
+                    message, hint="+ stands for one level, # for all that follow: sensors/+/temperature/#"
+                )
+        self._topics = topics
+        return self
+
+    def set_value_only_deserializer(self, schema: DeserializationSchema) -> MqttSourceBuilder:
+        """Set what makes elements of payloads; without it, elements are rows of the type `MQTT_MESSAGE`."""
+        self._deserializer = schema
+        return self
+
+    def set_bad_records(self, policy: BadRecords) -> MqttSourceBuilder:
+        """Set what is done with payloads that can't be deserialized; without, the job fails."""
+        self._bad_records = BadRecords.checked("set_bad_records", policy)
+        return self
+
+    def set_receive_maximum(self, messages: int) -> MqttSourceBuilder:
+        """Set how many messages may wait for the checkpoint that acknowledges them; the broker sends no more until then."""
+        self._receive_maximum = messages
+        return self
+
+    def set_session_expiry(self, session_expiry: Duration) -> MqttSourceBuilder:
+        """Set how long the broker keeps the session, with the messages that arrive meanwhile, while the job is away."""
+        self._session_expiry = session_expiry
+        return self
+
+    def build(self) -> MqttSource:
+        """Return the source.
+
+        Raises:
+            ConfigurationError: A setting is missing, or out of its range.
+        """
+        if self._connection is None or not self._client_id or not self._topics:
+            message = "A source of MQTT needs a connection, the name of its session, and topics."
+            raise ConfigurationError(message, hint='set_connection(...), set_client_id("job-7"), set_topics("sensors/#")')
+        if not 1 <= self._receive_maximum <= _MOST_UNACKNOWLEDGED:
+            message = (
+                f"set_receive_maximum() takes a number from 1 to {_MOST_UNACKNOWLEDGED}, not {self._receive_maximum!r}."
+            )
+            raise ConfigurationError(message)
+        return MqttSource(
+            self._connection,
+            self._client_id,
+            self._topics,
+            deserializer=self._deserializer,
+            bad_records=self._bad_records,
+            receive_maximum=self._receive_maximum,
+            session_expiry=self._session_expiry,
+        )
