@@ -21,7 +21,7 @@ from pystate.common.processes.machine_load import PatientDeadline
 from pystate.core.api.executor import register_executor
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.job_master import JobMaster
-from tests import hypothesis_profiles
+from tests import forks, hypothesis_profiles
 from tests.common.files.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
@@ -61,12 +61,20 @@ def pytest_configure(config):
     os.environ.setdefault("SPARK_SUBMIT_OPTS", SPARK_OPTIONS)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # shells start so what they run in the background
         signal.signal(signal.SIGINT, signal.default_int_handler)  # processes that tests start must heed Ctrl-C
+    if "forks" in getattr(config, "workerinput", {}):
+        forks.use(config.workerinput["forks"])
     limit = config.getoption("--slow-in-ci")
     if limit is not None:
         config.pluginmanager.register(SlowSelection(limit, read_selection()))
     files = config.stash[FILES] = choose_temporary_folder() if config.option.basetemp is None else None
     if files is not None:
         config.option.basetemp = str(files / "tests")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    if node.config.args_source is pytest.Config.ArgsSource.TESTPATHS:  # a few files might need no fork
+        node.workerinput["forks"] = forks.offer()
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import multiprocessing
 import multiprocessing.process
 import os
@@ -10,8 +11,9 @@ import runpy
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping, Sequence
-from multiprocessing import reduction
+from multiprocessing import forkserver, reduction, resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(
     [
         "pytest",
+        "pandas",  # pyarrow imports it before it makes its first array
         # slots
         "pystate.runtime.slot.process",
         "pystate.runtime.engines.real_time.driver.real_time_job_engine",
@@ -35,12 +38,33 @@ FORKS.set_forkserver_preload(
         "pystate.runtime.driver.program_check",
         "pystate.testing.debug_process",
         "pystate.datastream",
+        # commands
+        "pystate_cli.command_line",
+        "pystate_cli.console.live_region",
     ]
 )
-"""The process that all are forked from is one per process of the tests, so that this is the only list."""
+"""The process that all are forked from is one per process of the tests, or one for all, so that this is the only list."""
+_SHARED = ("_forkserver_address", "_forkserver_authkey")
+"""What a process needs to know; Python 3.14 has the second."""
 FAKE_DRIVER = Path(__file__).parent / "ops" / "jobmanager" / "fake_driver.py"
 _MOST_BYTES = 1000
 """Of a command that /proc is made to show: the process that it is forked from has a longer one."""
+
+
+def offer() -> dict[str, Any]:
+    """Start the process that is forked from, and return what `use` needs to have forks of it in another process."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]
+    server.ensure_running()
+    return {name: getattr(server, name) for name in _SHARED if hasattr(server, name)}
+
+
+def use(offered: Mapping[str, Any]) -> None:
+    """Have forks of the process that another one has started: each would import as much."""
+    server = forkserver._forkserver  # type: ignore[attr-defined]
+    for name, value in offered.items():
+        setattr(server, name, value)
+    server._forkserver_alive_fd = os.open(os.devnull, os.O_RDONLY)  # whoever has started it keeps it alive
+    server.ensure_running = resource_tracker.ensure_running
 
 
 class _Descriptor:
@@ -64,6 +88,7 @@ class ForkedPython:
         command: The command; a file that is run is one of `FILES`.
         env: Its environment; None for ours.
         cwd: Its folder; None for ours.
+        stdin: A file; None for `os.devnull`. A terminal becomes the one that controls it, where it is a session of its own.
         stdout: A file; None for ours.
         stderr: A file; None for ours.
         start_new_session: Whether it is a session of its own.
@@ -75,6 +100,7 @@ class ForkedPython:
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
+        stdin: Any = None,
         stdout: Any = None,
         stderr: Any = None,
         start_new_session: bool = False,
@@ -88,7 +114,8 @@ class ForkedPython:
         environment = dict(os.environ if env is None else env)
         folder = None if cwd is None else str(cwd)
         here, there = os.pipe()
-        files = [_Descriptor(each) for each in (*outputs, there)]
+        inputs = [] if stdin is None else [stdin if isinstance(stdin, int) else stdin.fileno()]
+        files = [_Descriptor(each) for each in (*outputs, *inputs, there)]
         self._process = FORKS.Process(target=_run, args=(self.args, environment, folder, files, start_new_session))
         try:
             self._process.start()
@@ -150,15 +177,21 @@ def start_driver(command: Sequence[str], **options: Any) -> Any:
 
 def _run(command: list[str], env: dict[str, str], cwd: str | None, descriptors: list[int], start_new_session: bool) -> None:
     ready = descriptors.pop()
-    for descriptor, standard in zip(descriptors, (1, 2), strict=True):
+    for descriptor, standard in zip(descriptors, (1, 2, 0), strict=False):
         os.dup2(descriptor, standard)
         os.close(descriptor)
+    if len(descriptors) > 2:  # what there is was made for no terminal
+        encoding = env.get("PYTHONIOENCODING", "utf-8")
+        sys.stdin = open(0, encoding=encoding)
+        sys.stdout, sys.stderr = (open(number, "w", encoding=encoding, buffering=1) for number in (1, 2))
     os.environ.clear()
     os.environ.update(env)
     if cwd is not None:
         os.chdir(cwd)
     if start_new_session:
         os.setsid()
+        if os.isatty(0):
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C must reach it
         _show(command, env)
     os.write(ready, b"1")
     os.close(ready)

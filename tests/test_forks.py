@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.files.home import PystateHome, write_json
+from tests import forks
 from tests.faults.processes import needs_proc
 from tests.forks import FAKE_DRIVER, ForkedPython, run_module, start_driver
 from tests.ops.jobmanager.harness import PYTHON_PATH
@@ -39,6 +40,20 @@ def test_a_fork_is_waited_for_and_killed() -> None:
 def test_a_module_is_run(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as out:
         assert run_module([sys.executable, "-m", "json.tool", "--nothing"], stdout=out, stderr=out).returncode == 2
+
+
+def test_processes_fork_from_one_that_another_has_started(tmp_path: Path) -> None:
+    lines = (
+        "import os, sys",
+        "from tests import forks",
+        f"forks.use({forks.offer()!r})",
+        "print(os.getppid(), flush=True)",
+        "forks.ForkedPython([sys.executable, '-c', 'import os; print(os.getppid())']).wait()",
+    )
+    with (tmp_path / "out").open("wb") as out:
+        assert ForkedPython([sys.executable, "-c", "\n".join(lines)], stdout=out, stderr=out).wait() == 0
+    first, second = (tmp_path / "out").read_text().splitlines()
+    assert first == second
 
 
 @needs_proc

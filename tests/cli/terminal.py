@@ -7,12 +7,12 @@ import os
 import re
 import select
 import struct
-import subprocess
 import sys
 import termios
 from collections.abc import Callable, Mapping
 
 from pystate.common.processes.machine_load import PatientDeadline
+from tests.forks import ForkedPython
 from tests.waiting import LONGEST_S
 
 TERM = "xterm-256color"
@@ -86,14 +86,13 @@ class TerminalCommand:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         self.before = termios.tcgetattr(slave)
-        self.process = subprocess.Popen(
+        self.process = ForkedPython(
             [sys.executable, "-m", "pystate_cli", *map(str, words)],
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**inherited, "TERM": TERM, "PYTHONIOENCODING": "utf-8", **(environment or {})},
+            env={**inherited, "TERM": TERM, **(environment or {})},
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - Ctrl-C must reach it
         )
         self._slave = slave
         self.screen = Screen(columns, rows)
@@ -119,7 +118,7 @@ class TerminalCommand:
             self._read(0.1)
         while self._read(0):
             pass
-        return self.process.returncode
+        return self.process.wait()
 
     @property
     def is_restored(self) -> bool:
