@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +29,9 @@ from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.state_processor.entry_arrays import batches_of_entries
 from pystate.state_processor.state_frames import StateColumn, _Encoding, _Stage
 from pystate.testing import WindowOperatorTestHarness
+from tests.costs.measured import RECORDS, Measured
+from tests.costs.real_time import real_time
 
-RECORDS = 400
 HOT = 10
 RUNS = 8
 """As often may a path be run."""
@@ -40,23 +40,6 @@ KEY = Types.STRING()
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 ROW = Types.ROW_NAMED(["word", "price"], [Types.STRING(), Types.DOUBLE()])
 COUNT = ValueStateDescriptor("count", Types.LONG())
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A path.
-
-    Attributes:
-        name: What the recorded costs call it.
-        units: How many records, entries or accesses a run has.
-        run: Runs it.
-        close: Ends it.
-    """
-
-    name: str
-    units: int
-    run: Callable[[], Any]
-    close: Callable[[], Any] = lambda: None
 
 
 class _Count(KeyedProcessFunction):
@@ -221,5 +204,6 @@ def paths(folder: Path) -> Iterator[Measured]:
     yield epochs("sum, one by one", alone, reduce, HOT, "hashmap", folder)
     yield epochs("max_by by columns", maximum, reduce, HOT, "hashmap", folder)
     yield from state_processor(folder)
+    yield from real_time(folder)
     yield windows("windows, one by one", alone)
     yield windows("windows by columns", total)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.costs.counting import floor, steps_of
-from tests.costs.paths import RECORDS, Measured, paths
+from tests.costs.measured import RECORDS, Measured
+from tests.costs.paths import paths
 
 FILE = Path(__file__).with_name("recorded.json")
 WARM = 2
