@@ -18,7 +18,6 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pystate.common.errors import RecordError
 from pystate.common.row import Row, RowKind, row_class, rows_of, when_kinds_are_used
@@ -318,6 +317,8 @@ def to_array(
 
 def _beyond(values: list[Any], array: pa.Array) -> bool:
     """Whether a finite number became infinite in 32 bits."""
+    import pyarrow.compute as pc  # a check of a program, and its start, need it nowhere else
+
     return pc.any(pc.is_inf(array)).as_py() is True and any(
         value is not None and math.isinf(number) and not math.isinf(value)
         for value, number in zip(values, array.to_pylist(), strict=True)
