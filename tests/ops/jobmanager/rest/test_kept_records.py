@@ -11,7 +11,7 @@ from tests.ops.jobmanager.rest.in_process import InProcess
 
 def record(attempt: int) -> bytes:
     fields = {"uid": "shares", "operator": "Shares", "subtask": 1, "parallelism": 2, "max_parallelism": 128}
-    rest = {"time_ms": 1, "error": "no", "key": None, "state": None, "batches": [], "whole": True}
+    rest = {"time_ms": 1, "error": "no", "key": None, "state": None, "steps": [], "watermark": 0, "whole": True}
     return FailingRecord(**fields, attempt=attempt, **rest).to_bytes()  # type: ignore[arg-type]
 
 
