@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.waiting import wait_until as eventually
 JOB = "ab" * 16
 PROGRAM = """
 import os, sys
+from dataclasses import replace
+from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.common.processes.control import new_secret
 from pystate.common.files.home import PystateHome, write_file_atomically
 from pystate.runtime.driver.control_endpoint import ControlEndpoint
@@ -25,12 +28,14 @@ from pystate.common.job_status import JobStatus
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 
 directory = PystateHome(sys.argv[1]).job(sys.argv[2])
-directory.path.mkdir(parents=True, mode=0o700)
+directory.path.mkdir(parents=True, mode=0o700, exist_ok=True)
 EmbeddedProgramFile.of_this_process(sys.argv[2]).write_to(directory.embedded)
 write_file_atomically(directory.secret, new_secret())
 directory.log.write_text("a line of Spark's\\n")
+before = JobStatusFile.read_from(directory.status)
+if before is not None:  # as a program does that goes on with its job
+    replace(before, state=JobStatus.RUNNING, end_time=-1).write_to(directory.status)
 status = JobStatusStore(directory, "counts")
-ended = []
 
 class Master:
     def cancel(self):
@@ -39,16 +44,16 @@ class Master:
 endpoint = ControlEndpoint(directory, status)
 endpoint.start()
 endpoint.serve(Master())
-for state in (JobStatus.CREATED, JobStatus.RUNNING):
+for state in (JobStatus.RESTARTING if before else JobStatus.CREATED, JobStatus.RUNNING):
     status.update(state)
 print("runs", flush=True)
 input()
 """
 
 
-@pytest.fixture
-def program(tmp_path):
-    """Return the process of a program that runs a job in the home."""
+@contextmanager
+def running_program(tmp_path):
+    """Run a program that runs a job in the home; yield its process."""
     started = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "home"), JOB],
         stdin=subprocess.PIPE,
@@ -56,9 +61,17 @@ def program(tmp_path):
         env={"PYTHONPATH": PYTHON_PATH},
     )
     assert started.stdout.readline() == b"runs\n"
-    yield started
-    started.kill()
-    started.communicate()
+    try:
+        yield started
+    finally:
+        started.kill()
+        started.communicate()
+
+
+@pytest.fixture
+def program(tmp_path):
+    with running_program(tmp_path) as started:
+        yield started
 
 
 def _listed(manager):
@@ -83,6 +96,19 @@ def test_a_job_whose_program_was_killed_has_failed_at_the_next_look(manager, pro
     exceptions = manager.request("GET", f"/jobs/{JOB}/exceptions")[1]
     assert f"process {program.pid}" in str(exceptions["exceptionHistory"])
     assert manager.request("GET", f"/jobs/{JOB}/checkpoints")[0] in (200, 404)
+
+
+@pytest.mark.parametrize("seen", [True, False], ids=["its end was seen", "at once"])
+def test_a_job_that_goes_on_in_another_process_is_listed_with_that(manager, program, tmp_path, seen):
+    assert _listed(manager) == ("counts", "RUNNING", program.pid)
+    program.kill()
+    program.communicate()
+    assert not seen or _listed(manager)[1] == "FAILED"
+    with running_program(tmp_path) as again:
+        assert _listed(manager) == ("counts", "RUNNING", again.pid)
+        assert JobStatusFile.read_from(manager.home.job(JOB).status).state is JobStatus.RUNNING
+        assert manager.request("PATCH", f"/jobs/{JOB}?mode=cancel")[0] == 202
+        eventually(lambda: manager.state(JOB) == "CANCELED")
 
 
 def test_a_job_of_a_program_has_no_submission(manager, program, caplog):

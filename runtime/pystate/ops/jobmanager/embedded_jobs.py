@@ -72,6 +72,14 @@ class EmbeddedJob(SupervisedJob):
             self._record.change(phase=RecordPhase.ENDED)
             self._gateway.close()
 
+    def was_started_again(self) -> bool:
+        """Return whether another process has the job now, which is another one to this job manager."""
+        program = EmbeddedProgramFile.read_from(self.directory.embedded)
+        if program is None or program == self.program:
+            return False
+        self._gateway.close()
+        return True
+
     @property
     def end_time(self) -> int | None:
         """When the job ended; None while its program lives, whose session still logs to the job's folder."""
@@ -107,11 +115,13 @@ class EmbeddedJobs:
         self._registered = registered
 
     def look(self) -> None:
-        """Scan the home's folders for new and for ended jobs. Damaged ones are skipped."""
+        """Scan the home's folders for new jobs, those that go on in another process, and ended ones; skip damaged ones."""
         known = {job.job_id: job for job in self._registry.jobs()}
         for name in os.listdir(self._home.jobs) if self._home.jobs.is_dir() else ():
             try:
-                job = known.get(name) or self._found(name)
+                job = known.get(name)
+                if job is None or (isinstance(job, EmbeddedJob) and job.was_started_again()):
+                    job = self._found(name)
                 if isinstance(job, EmbeddedJob):
                     job.look()
             except (OSError, PystateError) as error:

@@ -158,6 +158,10 @@ class RegisteredJob(EmbeddedJob):
     def _gateway_to(self, record: KeptRecord) -> DriverGateway:
         return RegisteredGateway(record, self.directory, self._of_program, self.registration)
 
+    @override
+    def was_started_again(self) -> bool:
+        return False  # the other process registers the job
+
     def heard(self) -> None:
         """Note a sign of life."""
         self._heard_at = self._observed()
