@@ -244,3 +244,27 @@ def test_a_table_of_glues_catalog_is_written_beside_another_writer_and_read():
         assert sorted(row.n for row in read(source)) == [1, 7]
     finally:
         server.stop()
+
+
+def test_rows_that_were_added_under_a_column_that_is_another_one_now_are_refused_by_who_follows(place):
+    source = place.builder().streaming().monitor_interval(Duration.of_millis(1)).build()
+    table = place.make(1)
+    with SourceTestHarness(lambda: source, output_type=NUMBERS) as one:
+        assert [row.n for row in one.run_until(lambda rows: len(rows) == 1)] == [1]
+        snapshots = one.snapshot(1)
+    table.append(pa.table({"n": [2]}))
+    with table.update_schema() as update:
+        update.rename_column("n", "number")
+    with table.update_schema() as update:
+        update.add_column("n", LongType())
+    with (
+        SourceTestHarness(lambda: source, output_type=NUMBERS, snapshots=snapshots) as one,
+        pytest.raises(ConfigurationError, match="The column n of the table is another one than when rows were added"),
+    ):
+        one.run_until(lambda rows: len(rows) == 1)
+    latest = place.builder().streaming(StreamingStartingStrategy.INCREMENTAL_FROM_LATEST_SNAPSHOT)
+    with SourceTestHarness(latest.monitor_interval(Duration.of_millis(1)).build, output_type=NUMBERS) as one:
+        one.run_epoch()
+        table.append(pa.table({"number": [3], "n": [4]}))
+        assert [row.n for row in one.run_until(lambda rows: len(rows) == 1)] == [4]
+    assert sorted(row.n or 0 for row in read(place.builder().build())) == [0, 0, 4]  # None for older ones

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 
+_FOLLOWED = "followed"
+"""Set in a file that a later snapshot appends, whose rows are those of that time."""
+
+
 class IcebergReading(SourceTable):
     """An Iceberg table at its current snapshot; versions are ids of snapshots.
 
@@ -113,7 +117,7 @@ class IcebergReading(SourceTable):
 
         own = snapshot.snapshot_id
         return [
-            _of(snapshot, to_read(entry.data_file))
+            {**_of(snapshot, to_read(entry.data_file)), _FOLLOWED: True}
             for manifest in snapshot.manifests(self._table.io)
             if manifest.content is ManifestContent.DATA and manifest.added_snapshot_id == own
             for entry in manifest.fetch_manifest_entry(self._table.io)
@@ -132,6 +136,8 @@ class IcebergReading(SourceTable):
         if lacking := [name for name in columns if name not in schema.column_names]:
             message = f"The table has no column {', '.join(lacking)} any more."
             raise ConfigurationError(message, where=self.name, hint=f"there are {', '.join(schema.column_names)}")
+        if file.get(_FOLLOWED):
+            self._check_same(file["schema"], columns)
         scan = ArrowScan(self._table.metadata, self._table.io, schema.select(*columns), AlwaysTrue())
         deletes = _read_all_delete_files(self._table.io, [task])
         # to_record_batches() would read the whole file before it gives the first row
@@ -139,6 +145,22 @@ class IcebergReading(SourceTable):
             if skip < batch.num_rows:
                 yield batch.slice(skip)
             skip = max(0, skip - batch.num_rows)
+
+    def _check_same(self, schema_id: int | None, columns: Sequence[str]) -> None:
+        """Check that columns are those of their names when a file was appended: it has nothing for newer ones.
+
+        Raises:
+            ConfigurationError: One was renamed or dropped since, and another one has its name.
+        """
+        written = None if schema_id is None else self._table.schemas().get(schema_id)
+        if written is None:
+            return
+        now = {field.name: field.field_id for field in self._table.schema().fields}
+        others = [field.name for field in written.fields if field.name in columns and now[field.name] != field.field_id]
+        if others:
+            message = f"The column {', '.join(others)} of the table is another one than when rows were added that come now."
+            hint = "read them by the names that the columns have now, as a source with another uid (--allowNonRestoredState)"
+            raise ConfigurationError(message, where=self.name, hint=hint)
 
     def _snapshot(self, version: int) -> Snapshot:
         found = self._table.snapshot_by_id(version)
