@@ -44,10 +44,10 @@ def test_a_healthy_machine(pystate, conf, own_home):
 
     names = [line[6:23].strip() for line in out.splitlines() if not line.startswith(" ")]
     assert code == 0, out
-    of_connectors = ["avro", "delta", "iceberg", "kafka", "protobuf", "schema-registry", "sql"]
-    assert names[:14] == ["python", "packages", "open files", "java", "spark", "home", "settings", *of_connectors]
-    assert names[14:17] == ["cores", "checkpoints", "savepoints"]
-    assert names[17:19] == ["job manager", "port"]
+    of_connectors = ["avro", "delta", "http", "iceberg", "kafka", "mqtt", "protobuf", "redis", "schema-registry", "sql"]
+    assert names[:17] == ["python", "packages", "open files", "java", "spark", "home", "settings", *of_connectors]
+    assert names[17:20] == ["cores", "checkpoints", "savepoints"]
+    assert names[20:22] == ["job manager", "port"]
     assert names[-1] == "clock"
     assert "checks" in err
     assert not own_home.exists(), "a look leaves nothing behind"
