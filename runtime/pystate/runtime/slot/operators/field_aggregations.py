@@ -22,7 +22,7 @@ from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.kinds.value_states import OverlayValueState
 from pystate.runtime.slot.operators.epoch_results import EpochResults
 from pystate.runtime.slot.operators.keyed import reduce_state
-from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, DistinctKeys
+from pystate.runtime.slot.operators.keyed_batches import ColumnHandler, ColumnOutput, DistinctKeys, of_type
 from pystate.runtime.slot.operators.number_fields import NumberField, Numbers
 from pystate.runtime.slot.operators.rolling_results import RollingResults
 
@@ -132,8 +132,7 @@ class ColumnAggregation(ColumnHandler):
         """See `ColumnHandler.unread`."""
         places = self._results.places_of(distinct)
         self._looked_up = distinct, places
-        unknown = np.flatnonzero(places < 0).tolist()
-        return [distinct.internal[place] for place in unknown], [distinct.groups[place] for place in unknown]
+        return _at(np.flatnonzero(places < 0), distinct)
 
     def _aggregate(self, data: pa.RecordBatch, distinct: DistinctKeys) -> bool:
         """Aggregate the elements of a batch, or do nothing and return False."""
@@ -145,8 +144,7 @@ class ColumnAggregation(ColumnHandler):
         keys, groups, others = distinct.internal, distinct.groups, np.arange(len(places))
         if in_memory.any():
             others = np.flatnonzero(~in_memory)
-            at = others.tolist()
-            keys, groups = list(map(keys.__getitem__, at)), list(map(groups.__getitem__, at))
+            keys, groups = _at(others, distinct)
         elements = results.stored(keys, groups)
         stored, in_state = elements, others
         if not all(is_stored := list(map(is_not, elements, repeat(None)))):
@@ -226,16 +224,17 @@ class ColumnAggregation(ColumnHandler):
         if self._others in ([], [distinct.field]):
             arrays = list(data.columns)  # the key is the same in all its elements
         else:
-            in_memory, in_state = iter(self._results.results(places[places >= 0])), iter(stored)
-            previous = [next(in_memory if there else in_state) for there in (places[held] >= 0).tolist()]
+            previous, is_in_memory = stored, places[held] >= 0
+            if is_in_memory.any():  # after an epoch's first batch
+                in_memory, in_state = iter(self._results.results(places[places >= 0])), iter(stored)
+                previous = [next(in_memory if there else in_state) for there in is_in_memory.tolist()]
             rows = pa.array(chosen)
             arrays = [
-                pa.concat_arrays([before, column.cast(before.type)]).take(rows)
+                pa.concat_arrays([before, of_type(column, before.type)]).take(rows)
                 for before, column in zip(self._encoded(previous), data.columns, strict=True)
             ]
         arrays[self._field.at] = pa.array(numbers)
-        columns = map(pa.Array.cast, arrays, schema.types)
-        self._columns.emit(pa.RecordBatch.from_arrays(list(columns), schema=schema), None)
+        self._columns.emit(pa.RecordBatch.from_arrays(list(map(of_type, arrays, schema.types)), schema=schema), None)
 
     def _encoded(self, results: list[Any]) -> list[pa.Array]:
         prepare = self._codec.prepare
@@ -247,6 +246,12 @@ class ColumnAggregation(ColumnHandler):
             self._results.settle()
         elif results := self._results.hand_on():
             self._columns.emit(pa.RecordBatch.from_arrays(self._encoded(results), schema=self._codec.schema), None)
+
+
+def _at(places: Numbers, distinct: DistinctKeys) -> tuple[list[Hashable], list[int]]:
+    """Return some of the keys of a batch, and their key groups."""
+    at = places.tolist()
+    return list(map(distinct.internal.__getitem__, at)), list(map(distinct.groups.__getitem__, at))
 
 
 def column_reduce(

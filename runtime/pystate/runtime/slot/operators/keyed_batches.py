@@ -309,6 +309,11 @@ class KeyedBatchHandler(ColumnHandler):
             time.timestamp = None
 
 
+def of_type(column: pa.Array, arrow_type: pa.DataType) -> pa.Array:
+    """Return a column cast to a type; itself where it has that: a cast would be looked up and called all the same."""
+    return column if column.type == arrow_type else column.cast(arrow_type)
+
+
 class ColumnOutput:
     """Emits columns: unchanged if only outputs follow, else as elements.
 
@@ -360,7 +365,7 @@ class ColumnOutput:
                 raise RecordError(message, where=self.where, hint="name a column for each field of the output_type")
             column = batch.column(place)
             try:
-                columns.append(column if column.type == field.type else column.cast(field.type))
+                columns.append(of_type(column, field.type))
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 message = f"Column {field.name!r} of a result of process_batch is {column.type}, not {field.type}: {error}"
                 raise RecordError(
