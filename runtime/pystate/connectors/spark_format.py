@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from pystate.connectors.source import StartsAt
+from pystate.core.metrics.sample import MetricSample
 
 __all__ = [
     "Loss",
@@ -126,3 +127,12 @@ class SparkFormat:
             latest: How far there is something to read.
         """
         return None
+
+    def position_samples(self, read: Any, latest: Any) -> list[MetricSample]:
+        """Return metrics that tell how far each part of the source is read; none if it has no parts.
+
+        Args:
+            read: How far the source was read, parsed from JSON, as with `rows_between`.
+            latest: How far there is something to read.
+        """
+        return []

@@ -26,3 +26,10 @@ def test_each_count_has_a_rate_of_its_own():
     rates = Rates()
     assert (rates.of("a", 5, 0.0), rates.of("b", 7, 0.0)) == (0, 0)
     assert (rates.of("a", 6, 3.0), rates.of("b", 17, 2.0)) == (0.333, 5)
+
+
+def test_a_new_count_grew_since_it_was_nothing():
+    rates = Rates()
+    assert rates.of("a", 8, 4.0, zero_at=2.0) == 4
+    assert rates.of("b", 8, 4.0, zero_at=4.0) == 0
+    assert rates.of("b", 9, 5.0, zero_at=0.0) == 1

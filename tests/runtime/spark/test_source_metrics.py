@@ -48,6 +48,22 @@ def test_what_tasks_of_a_stage_measured_is_added_up_by_partition_in_turn():
     assert found[1] == {(None, "numRecordsIn"): 1, (None, "numRecordsInPerSecond"): 0.0}
 
 
+def test_what_an_epoch_tells_at_its_end_is_what_passed_since_it_began():
+    now = [10.0]
+    metrics = SourceMetrics(Context(), lambda: now[0])
+    metrics.epoch_begun()
+    now[0] = 14.0
+    metrics.samples()
+    tell = metrics.reporter("source", 1)
+    tell(0, [counter("numRecordsIn", 40), counter("accumulateBusyTimeMs", 1_000)])
+    assert metrics.samples()["source", 0][1].value == 10, "and not nothing, as of a count that was never anything else"
+    now[0] = 15.0
+    tell(0, [counter("numRecordsIn", 10), counter("accumulateBusyTimeMs", 9_000)])
+    found = sums(metrics)[0]
+    assert found[None, "numRecordsInPerSecond"] == 10
+    assert found[None, "busyTimeMsPerSecond"] == 1000, "two tasks at a time are busy all of the time, and not twice"
+
+
 def test_a_stage_that_makes_up_names_for_ever_does_not_fill_the_driver():
     metrics = SourceMetrics(Context(), lambda: 0.0)
     tell = metrics.reporter("source", 1)

@@ -12,19 +12,19 @@ from pystate.connectors.bad_records import Refused, RefusedRecords
 from pystate.connectors.kafka.fetcher import MOST_MESSAGES
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
+from pystate.connectors.kafka.partition_metrics import CURRENT_OFFSET, partition_groups
 from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
 from pystate.connectors.kafka.record_deserialization import ConsumerRecord, RecordReading
 from pystate.connectors.kafka.split_settings import KafkaSplitSettings
 from pystate.connectors.kafka.topic_identity import NEVER, FindTopics, FoundTopic, MadeAnew, TopicProof, made_anew
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
+from pystate.core.metrics.metric_catalog import PENDING_RECORDS
 
 _LOG = logging.getLogger(__name__)
 
 _LOOK_AGAIN_MS = 1000
 """So long after a request for new partitions the brokers have answered."""
-PENDING_RECORDS = "pendingRecords"
-"""Flink's name for what a source's system has and nobody has read."""
 _LONGEST_SLEEP_MS = 3_600_000
 _ANSWER_MS = 20
 _MOST_KEPT = 100
@@ -223,9 +223,10 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
 
     def _measure(self, partition: KafkaTopicPartition) -> None:
         """Register what Flink's reader tells of a partition, and how many of its records have not been read."""
-        group = self._context.metric_group().add_group("KafkaSourceReader")
-        group = group.add_group("topic", partition.topic).add_group("partition", str(partition.partition))
-        group.gauge("currentOffset", lambda: self._current_offset(partition))
+        group = self._context.metric_group()
+        for key, value in partition_groups(partition.topic, str(partition.partition)):
+            group = group.add_group(key) if value is None else group.add_group(key, value)
+        group.gauge(CURRENT_OFFSET, lambda: self._current_offset(partition))
         group.gauge(PENDING_RECORDS, lambda: self._pending_of(partition))
 
     def _current_offset(self, partition: KafkaTopicPartition) -> int:

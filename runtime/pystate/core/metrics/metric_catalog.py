@@ -7,6 +7,9 @@ from enum import Enum
 
 from pystate.core.metrics.sample import Groups, MetricKind
 
+PENDING_RECORDS = "pendingRecords"
+"""What a source's system has and nobody has read: Flink's name, which connectors use."""
+
 
 class MetricScope(Enum):
     """The scope of a metric."""

@@ -50,8 +50,19 @@ class Rates:
     def __init__(self) -> None:
         self._windows: dict[Hashable, RateWindow] = {}
 
-    def of(self, key: Hashable, count: float, now_s: float) -> float:
-        """Record a count at a time, in monotonic seconds, and return how fast it grows, per second."""
-        window = self._windows.setdefault(key, RateWindow())
+    def of(self, key: Hashable, count: float, now_s: float, zero_at: float | None = None) -> float:
+        """Record a count, and return how fast it grows, per second.
+
+        Args:
+            key: Which count.
+            count: What has been counted by now.
+            now_s: Monotonic seconds.
+            zero_at: When a count that is new was 0; None if that isn't known.
+        """
+        window = self._windows.get(key)
+        if window is None:
+            window = self._windows[key] = RateWindow()
+            if zero_at is not None and zero_at < now_s:
+                window.update(zero_at, 0)
         window.update(now_s, count)
         return round(window.rate, 3)

@@ -128,6 +128,7 @@ class ControlEndpoint:
             return status
         progress = master.engine.progress()
         records = progress.pop("records")
+        progress["backlog"] = master.backlog(progress["backlog"])
         vertices = [
             {**vertex, "metrics": {**records.get(vertex["uid"], {}), **master.io_metrics(vertex["uid"])}}
             for vertex in status["vertices"]

@@ -214,6 +214,10 @@ class JobMaster:
         """Return bytes and times of a task's subtasks in all, see `JobMetrics.io`."""
         return self._metrics.io(uid)
 
+    def backlog(self, of_spark: int | None) -> int | None:
+        """Return how many records nobody has read yet, see `JobMetrics.backlog`."""
+        return self._metrics.backlog(of_spark)
+
     def event_time(self) -> dict[str, Any]:
         """Return the event time of the task with the lowest watermark, see `JobMetrics.event_time`."""
         return self._metrics.event_time()

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pystate.core.metrics.io_figures import bytes_and_times
+from pystate.core.metrics.metric_catalog import PENDING_RECORDS
 from pystate.core.metrics.sample import MetricSample
 from pystate.core.metrics.slot_metrics import SlotMetrics
 from pystate.core.metrics.store import DriverMetrics, OperatorLabel, SubtaskMetricStore, TaskMetricStore
@@ -61,6 +62,28 @@ class JobMetrics:
             return {}
         watermark, task_name = lowest
         return {"watermark": watermark, "watermark_task": task_name}
+
+    def backlog(self, of_spark: int | None) -> int | None:
+        """Return how many records the job's sources have and nobody has read; None if one of them doesn't tell.
+
+        Args:
+            of_spark: How many those have that Spark reads.
+        """
+        plan = self._plan
+        if plan is None:
+            return None
+        told = [self._pending(task) for task in plan.own_sources] + ([of_spark] if plan.sources else [])
+        known = [one for one in told if one is not None]
+        return sum(known) if known and len(known) == len(told) else None
+
+    def _pending(self, task: TaskSpec) -> int | None:
+        told = [
+            sample.value
+            for index in range(task.parallelism)
+            for sample in self.slots.of(task.uid, index).samples
+            if sample.operator is not None and sample.path == [PENDING_RECORDS] and isinstance(sample.value, int)
+        ]
+        return sum(told) if told else None
 
     def collect(self, statistics: CheckpointStatsTracker) -> DriverMetrics:
         """Return all metrics.

@@ -89,8 +89,8 @@ class JobEngine(Protocol):
     def progress(self) -> dict[str, Any]:
         """Return the progress of the job, for users.
 
-        Always `records_in` and `records_out` of the whole job, `records` by task, and `backlog`, the rows that the sources
-        have not delivered yet, None if they don't say; besides what the engine's own unit of progress is.
+        Always `records_in` and `records_out` of the whole job, `records` by task, and `backlog`, the rows that
+        Spark's sources have not delivered yet, None if they don't say; besides what the engine's own unit of progress is.
         """
 
     def close(self, status: JobStatus) -> None:

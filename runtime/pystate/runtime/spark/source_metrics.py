@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 MAX_METRICS = 5000
 """The approximate limit of metrics per subtask of a stage, over all operators; later names are dropped."""
+_ALL_OF_A_SECOND_MS = 1000.0
 _COUNTED = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut", "accumulateBusyTimeMs")
 
 StageReport = Callable[[int, list[MetricSample]], None]
@@ -80,6 +81,11 @@ class SourceMetrics:
         self._accumulator = context.accumulator({}, _Merging())
         self._clock = clock
         self._rates = Rates()
+        self._begun: float | None = None
+
+    def epoch_begun(self) -> None:
+        """Record that tasks begin: what one of them is the first to count was 0 until now."""
+        self._begun = self._clock()
 
     def reporter(self, uid: str, parallelism: int) -> StageReport:
         """Return the reporter for tasks of a source's stage; partitions are mapped to subtasks in turn.
@@ -105,7 +111,8 @@ class SourceMetrics:
                 sample = replace(sample, value={"rate": rate, "count": value["count"]})
             samples.append(sample)
             if not groups and name in _COUNTED and isinstance(value, int):
-                rate = self._rates.of((subtask, key), value, now)
-                named = "busyTimeMsPerSecond" if name == "accumulateBusyTimeMs" else f"{name}PerSecond"
+                rate, named = self._rates.of((subtask, key), value, now, self._begun), f"{name}PerSecond"
+                if name == "accumulateBusyTimeMs":  # of long tasks, and of several at a time, all at their end
+                    rate, named = min(_ALL_OF_A_SECOND_MS, rate), "busyTimeMsPerSecond"
                 samples.append(replace(gauge(named, rate), operator=operator))
         return samples

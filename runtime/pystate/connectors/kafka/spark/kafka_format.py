@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pystate.common.overrides import override
 from pystate.connectors.kafka.offsets import EARLIEST
+from pystate.connectors.kafka.partition_metrics import CURRENT_OFFSET, partition_groups
 from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.connectors.source import StartsAt
 from pystate.connectors.spark_format import ReadLimit, ReadUnit, SparkFormat
+from pystate.core.metrics.metric_catalog import PENDING_RECORDS
+from pystate.core.metrics.sample import MetricSample, gauge
 
 
 class KafkaFormat(SparkFormat):
@@ -42,6 +46,17 @@ class KafkaFormat(SparkFormat):
         if ends is None or latest_offsets is None:
             return None
         return sum(max(0, offset - ends.get(partition, offset)) for partition, offset in latest_offsets.items())
+
+    @override
+    def position_samples(self, read: Any, latest: Any) -> list[MetricSample]:
+        latest_offsets = _by_partition(latest) or {}
+        samples = []
+        for (topic, number), offset in (_by_partition(read) or {}).items():
+            of_partition = partition_groups(topic, number)
+            samples.append(replace(gauge(CURRENT_OFFSET, offset - 1), groups=of_partition))
+            if (end := latest_offsets.get((topic, number))) is not None:
+                samples.append(replace(gauge(PENDING_RECORDS, max(0, end - offset)), groups=of_partition))
+        return samples
 
 
 def _by_partition(offset: Any) -> dict[tuple[str, str], int] | None:

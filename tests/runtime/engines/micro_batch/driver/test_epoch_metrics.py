@@ -5,14 +5,30 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+from pystate.core.metrics.sample import counter, gauge
 from pystate.runtime.engines.micro_batch.driver.epoch_metrics import EpochMetrics
+
+
+def sources(samples: Any) -> Any:
+    return SimpleNamespace(samples=lambda: samples, epoch_begun=lambda: None)
+
+
+def test_a_source_tells_how_far_it_is_as_long_as_its_query_runs():
+    context: Any = SimpleNamespace(accumulator=lambda *_: None)
+    metrics = EpochMetrics(context)
+    counted, read = [counter("numRecordsIn", 1)], [gauge("pendingRecords", 7)]
+    metrics.sources = sources({("orders", 0): counted, ("orders", 1): counted})
+    metrics.query_started(lambda: {"orders": read, "files": read})
+    assert metrics.source_samples() == {("orders", 0): counted + read, ("orders", 1): counted, ("files", 0): read}
+    metrics.attempt_over()
+    assert metrics.source_samples() == {("orders", 0): counted, ("orders", 1): counted}
 
 
 def test_the_last_epochs_and_the_one_that_runs():
     now = [10.0]
     context: Any = SimpleNamespace(accumulator=lambda *_: None)
     metrics = EpochMetrics(context, lambda: now[0])
-    metrics.sources = type("Sources", (), {"samples": staticmethod(dict)})()  # type: ignore[assignment]
+    metrics.sources = sources({})
     assert metrics.epoch_times() == {"epoch_durations": [], "epoch_running": None}
 
     for epoch in range(150):

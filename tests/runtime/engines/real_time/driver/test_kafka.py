@@ -64,6 +64,23 @@ def test_a_bounded_source_ends_by_itself_where_it_is_told(kafka, job, capsys):
     assert read(EARLIEST, late) == all_of[0][:4] + all_of[1][:4]
 
 
+def positions(running):
+    """What is told of partitions: {"0.currentOffset": 7}."""
+    samples = [sample for task in running.master.metrics().tasks for one in task.subtasks for sample in one.samples]
+    return {".".join(one.path[-2:]): one.value for one in samples if one.path[0] == "KafkaSourceReader"}
+
+
+def test_a_reader_that_is_far_behind_tells_what_is_left_of_each_partition_until_it_has_read_all(kafka, job):
+    topic, out = kafka.new_topic(3), kafka.new_topic(1)  # nobody writes to the last partition
+    numbered(kafka, topic, 300)
+    source = builder(kafka.address).set_topics(topic).build()
+    running = job(counting(source, kafka.address, out, seconds=0.02))
+    wait_until(lambda: (running.master.backlog(None) or 0) > 0)
+    wait_until(lambda: running.master.backlog(None) == 0)
+    last = {"0.currentOffset": 299, "1.currentOffset": 299, "2.currentOffset": -1}
+    assert positions(running) == {**last, **{f"{number}.pendingRecords": 0 for number in range(3)}}
+
+
 def counts_of(kafka, topic):
     """What a reader of committed records sees: how often each `word:count` is there."""
     return Counter(message.value().decode() for message in kafka.read(topic))

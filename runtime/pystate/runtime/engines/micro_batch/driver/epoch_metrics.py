@@ -31,6 +31,7 @@ class EpochMetrics:
     def __init__(self, context: SparkContext, clock: Callable[[], float] = time.monotonic) -> None:
         self.sources = SourceMetrics(context, clock)
         self._clock = clock
+        self._positions: Callable[[], Mapping[str, list[MetricSample]]] = dict
         self._lock = threading.Lock()
         self._begun = 0.0
         self._epochs = 0
@@ -45,13 +46,19 @@ class EpochMetrics:
         with self._lock:
             return self._epochs
 
+    def query_started(self, positions: Callable[[], Mapping[str, list[MetricSample]]]) -> None:
+        """Record how a query is asked for the metrics of its sources' positions, by a source's uid."""
+        self._positions = positions
+
     def epoch_begun(self) -> None:
         """Record that an epoch begins."""
         with self._lock:
             self._begun, self._running = self._clock(), True
+        self.sources.epoch_begun()
 
     def attempt_over(self) -> None:
         """Record that the running epoch, if any, will not end."""
+        self._positions = dict
         with self._lock:
             self._running = False
 
@@ -81,5 +88,8 @@ class EpochMetrics:
             ]
 
     def source_samples(self) -> Mapping[tuple[str, int], list[MetricSample]]:
-        """Return the metrics of stages upstream of the slots, by source uid and subtask."""
-        return self.sources.samples()
+        """Return the metrics of stages upstream of the slots, by source uid and subtask; a source's own with the first."""
+        found = dict(self.sources.samples())
+        for uid, samples in self._positions().items():
+            found[uid, 0] = [*found.get((uid, 0), ()), *samples]
+        return found

@@ -19,6 +19,7 @@ from pystate.common.text.java_errors import java_hint
 from pystate.common.time import current_time_ms
 from pystate.common.user_code.user_frames import user_stack_trace
 from pystate.core.api.job_graph import SinkKind
+from pystate.core.metrics.sample import MetricSample
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.engines.micro_batch.driver.attempt_epochs import AttemptEpochs
@@ -39,7 +40,7 @@ from pystate.runtime.engines.micro_batch.spark.epoch_proof import EpochProof
 from pystate.runtime.engines.micro_batch.spark.epoch_timeline import EpochTimeline
 from pystate.runtime.engines.micro_batch.spark.exchange import CLOCK_PROPERTY, EPOCH_PROPERTY, SlotDirectory, fetch_output
 from pystate.runtime.engines.micro_batch.spark.output_frame import output_frame
-from pystate.runtime.engines.micro_batch.spark.source_backlog import backlog_rows
+from pystate.runtime.engines.micro_batch.spark.source_backlog import pending_rows, position_samples, source_reports
 from pystate.runtime.engines.micro_batch.spark.source_checks import OUR_QUERIES, spark_sources
 from pystate.runtime.engines.micro_batch.spark.source_shuffles import source_shuffles
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory
@@ -181,6 +182,7 @@ class MicroBatchEngine:
         else:
             writer = writer.trigger(processingTime=f"{self._trigger_interval_ms} milliseconds")
         self._query = _started(self._spark, writer)
+        self._metrics.query_started(self._positions)
 
     def _alignment(self, uid: str, stage: int, triggered: int) -> int | None:
         if any(task.uid == uid for task in self._plan.own_sources):
@@ -231,7 +233,13 @@ class MicroBatchEngine:
 
     def backlog(self) -> int | None:
         """Return how many rows the sources had not delivered at the end of the last epoch; None if they don't report it."""
-        return None if self._query is None else backlog_rows(self._query)
+        return pending_rows(self._reports())
+
+    def _reports(self) -> list[dict[str, Any]]:
+        return [] if self._query is None else source_reports(self._query)
+
+    def _positions(self) -> Mapping[str, list[MetricSample]]:
+        return position_samples(self._reports(), list({one.log: one.uid for one in self._logs.sources}.values()))
 
     def timeline(self) -> list[dict[str, int]]:
         """Return what each part of the last epochs took, see `EpochTimeline`."""

@@ -151,7 +151,7 @@ class RealTimeJobEngine:
         return snapshot.metadata.checkpoint_id
 
     def progress(self) -> dict[str, Any]:
-        """Return how many records the job has read and written; sources in slots don't report a backlog."""
+        """Return how many records the job has read and written; sources in slots report their backlog themselves."""
         tasks = [] if self._plan is None else self._plan.tasks
         return {**self.metrics.to_plain(tasks), "backlog": None}
 
