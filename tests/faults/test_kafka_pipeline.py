@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -68,7 +67,6 @@ def pipeline(kafka, tmp_path):
     shell = Shell(tmp_path)
     yield Pipeline(shell, tmp_path, kafka)
     shell.close()
-    shutil.copytree(tmp_path, "/tmp/kpkeep", dirs_exist_ok=True)
 
 
 def test_driver_job_manager_and_broker_are_killed_and_the_job_rescaled(pipeline):
