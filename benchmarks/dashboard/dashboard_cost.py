@@ -1,13 +1,14 @@
 """What lookers at the dashboard cost a running job: nobody, one, and twenty of them, in one run.
 
-    python benchmarks/dashboard/dashboard_cost.py [--engine real-time] [--rounds 8] [--seconds 10] [--parallelism 2]
+    python benchmarks/dashboard/dashboard_cost.py [--engine real-time] [--rounds 8] [--seconds 10] [--rate 2000]
 
-The job of `back_pressure.py` without its sleep runs as fast as it can. A looker is what a page in a browser is to the job
-manager: a stream of the answers that the page shows, with a token. One looks at the graph; twenty at the graph, the
-checkpoints and the list in turn. In each round the three take turns in another order. *CPU a row*: processor time of all
-the job's processes (driver, JVM, slots, workers) for a row, over that of the round without lookers, the median of the
-rounds; on a machine with other work it says more than rows a second do, whose ratio stands beside it. *driver*: what its
-process takes of a core, which is all of the job that is asked. *job manager*: the same of the process that asks.
+The job of `back_pressure.py` without its sleep runs as fast as it can, or gets so many records a second. A looker is
+what a page in a browser is to the job manager: a stream of the answers that the page shows, with a token. One looks at the
+graph; twenty at the graph, the checkpoints and the list in turn. In each round the three take turns in another order.
+*CPU a row*: processor time of all the job's processes (driver, JVM, slots, workers) for a row, over that of the round
+without lookers, the median of the rounds; on a machine with other work it says more than rows a second do, whose ratio
+stands beside it. *driver*: what its process takes of a core, which is all of the job that is asked. *job manager*: the same
+of the process that asks.
 """
 
 import argparse
@@ -131,8 +132,9 @@ def main():
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--parallelism", type=int, default=2)
+    parser.add_argument("--rate", type=int, help="records a second; as many as can be without")
     given = parser.parse_args()
-    print(f"{machine()}\n{given.engine}, {given.rounds} rounds of {given.seconds:g} s", flush=True)
+    print(f"{machine()}\n{given.engine}, {given.rounds} rounds of {given.seconds:g} s, rate {given.rate}", flush=True)
     settings = {
         "execution.engine": given.engine,
         "execution.checkpointing.interval": "5 s",
@@ -141,7 +143,9 @@ def main():
     found = {name: [] for name in LOOKERS}
     loads = []
     with tempfile.TemporaryDirectory(prefix="dashboard-cost-") as folder:
-        with RunningJob(Path(folder), JOB, [0, 100], given.parallelism, settings) as job:
+        with RunningJob(
+            Path(folder), JOB, [0, 100, *([given.rate] if given.rate else [])], given.parallelism, settings
+        ) as job:
             cluster = Cluster(job)
             while cluster.rows() == 0:
                 time.sleep(1)
