@@ -42,6 +42,32 @@ def test_checkpoints_are_shown_down_to_their_subtasks(pages: Pages, job: str) ->
     expect(details.get_by_role("columnheader", name="Alignment")).to_be_visible()
 
 
+def test_subtasks_are_put_in_order_by_the_head_of_a_column(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    page.get_by_role("button", name="5", exact=True).click()
+    details = page.locator("section").filter(has=page.get_by_role("heading", name="Checkpoint 5"))
+    details.get_by_role("button", expanded=False).first.click()
+    head = details.get_by_role("columnheader", name="Subtask")
+    numbers = details.locator("table").last.locator("tbody td:first-child")
+    expect(numbers.nth(1)).to_be_visible()
+    as_they_are = numbers.all_inner_texts()
+    for order, shown in (("descending", as_they_are[::-1]), ("ascending", as_they_are), ("none", as_they_are)):
+        head.get_by_role("button").click()
+        expect(head).to_have_attribute("aria-sort", order)
+        assert numbers.all_inner_texts() == shown
+
+
+def test_how_checkpoints_are_taken_and_of_which_kind_one_is(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    settings = page.locator("section").filter(has=page.get_by_role("heading", name="How they are taken"))
+    expect(settings).to_contain_text("exactly-once")
+    page.get_by_role("button", name="5", exact=True).click()
+    details = page.locator("section").filter(has=page.get_by_role("heading", name="Checkpoint 5"))
+    expect(details.get_by_text("aligned checkpoint")).to_be_visible()
+    settings.get_by_role("link").click()
+    expect(page.get_by_role("link", name="Settings")).to_have_attribute("aria-current", "page")
+
+
 def test_earlier_checkpoints_are_shown_a_page_at_a_time(pages: Pages, manager: ManagerThread) -> None:
     job = manager.submit("--finish", "0", "--name", "many checkpoints")
     manager.wait_for(job, "FINISHED")

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from pystate.common.files.home import read_json, write_file_atomically
 from pystate.runtime.job_folder.failing_record import keep_failing_record
 from tests.ops.jobmanager.dashboard.browser.pages import Pages
-from tests.ops.jobmanager.harness import ManagerThread
+from tests.ops.jobmanager.harness import ManagerThread, eventually
 from tests.ops.jobmanager.rest.test_kept_records import record
 
 
@@ -26,6 +26,16 @@ def test_the_job_of_a_failure_says_what_it_was_and_leads_to_it(pages: Pages, fai
     expect(told).to_contain_text("count (uid count), subtask 1")
     told.get_by_role("link", name="Where it failed, and at which record").click()
     expect(page.get_by_text("ZeroDivisionError").first).to_be_visible()
+
+
+def test_of_a_job_that_runs_again_its_last_failure_is_no_alarm(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--restart", "5", "10", "--die", "0", "-9", "--die-until", "1", "--name", "runs again")
+    eventually(lambda: manager.request("GET", f"/jobs/{job}")[1]["pystate"]["attempt"] == 1)
+    manager.wait_for(job, "RUNNING")
+    page = pages.go(f"/jobs/{job}")
+    told = page.get_by_role("note").filter(has_text="it runs again since")
+    expect(told).to_contain_text("Where it failed, and at which record")
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_an_exception_shows_the_kept_record_and_what_replays_it(pages: Pages, manager: ManagerThread) -> None:

@@ -67,7 +67,7 @@ def test_a_tasks_bytes_are_those_of_its_subtasks_and_its_watermark_is_the_earlie
     assert told == [{"bytesIn": 30, "bytesOut": 3, "watermark": 2_000}]
 
 
-PARTITIONS = "(given) => import(new URL('ui/app/pages/sources.js', location.href)).then((one) => one.partitionsOf(given))"
+PARTITIONS = "(given) => import(new URL('ui/app/pages/partitions.js', location.href)).then((one) => one.partitionsOf(given))"
 
 
 def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> None:
@@ -84,6 +84,40 @@ def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> N
         ("a.partition.7", 9, -1, None),
         ("a.partition.7", 10, 5, 2),
     ]
+
+
+TOPICS = """(given) => import(new URL('ui/app/pages/partitions.js', location.href)).then(({ topicsOf }) =>
+  topicsOf(given).map((one) => [one.topic, one.left, one.partitions.map(({ partition }) => partition)]))"""
+GROWTH = """(byEpochs) => import(new URL('ui/app/pages/partitions.js', location.href)).then(({ growth }) => {
+  const kept = new Map();
+  return [[100, 10], [101, 11], [104, 50], [106, 20], [110, 20], [130, 20]].map(([now, value]) => {
+    const { speed, still } = growth(kept, [["a", value]], now, byEpochs);
+    return [speed("a"), still("a")];
+  });
+})"""
+
+
+def test_a_topic_tells_what_is_left_of_all_its_partitions_and_the_worst_come_first(pages: Pages) -> None:
+    left = {0: (4, 0), 1: (-1, 0), 2: (7, 30), 3: (9, 500)}
+    given: list[dict[str, Any]] = [
+        {
+            "key": f"o b {number}",
+            "operator": "o",
+            "topic": "b",
+            "partition": number,
+            "currentOffset": at,
+            "pendingRecords": rows,
+        }
+        for number, (at, rows) in left.items()
+    ]
+    given.insert(0, {"operator": "o", "topic": "a", "partition": 0, "currentOffset": 3})
+    assert pages.page.evaluate(TOPICS, given) == [["b", 530, [3, 2, 0, 1]], ["a", None, [0]]]
+
+
+def test_how_fast_partitions_are_read_is_known_after_two_seconds_and_anew_when_they_are_read_again(pages: Pages) -> None:
+    known = [[None, False], [None, False], [10, False], [None, False]]
+    assert pages.page.evaluate(GROWTH, False) == [*known, [0, False], [0, True]]
+    assert pages.page.evaluate(GROWTH, True) == [*known, [None, False], [None, False]], "an epoch may run for long"
 
 
 LEFT_OUT = "(given) => import(new URL('ui/app/pages/sources.js', location.href)).then((one) => one.leftOut(given))"

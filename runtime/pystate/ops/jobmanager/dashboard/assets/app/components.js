@@ -97,6 +97,18 @@ export function usePages(list, size) {
   return { shown: list.slice(0, most), more: rest > 0 ? html`<button type="button" onClick=${() => set(most + size)}>${t("Show {count} more", { count: rest })}</button>` : null };
 }
 
+// A table that is put in order by a click on the head of a column: {sorted, head}, of which head makes such a column's head.
+// Args: list is what is shown; of are {key: value of one}. The first click puts the highest on top, the third takes it back.
+export function useOrder(list, of) {
+  const [order, set] = useState({ key: null, down: true });
+  const value = of[order.key];
+  const sign = order.down ? -1 : 1;
+  const sorted = value ? [...list].sort((a, b) => sign * ((value(a) ?? -Infinity) - (value(b) ?? -Infinity)) || 0) : list;
+  const turn = (key) => set(order.key !== key ? { key, down: true } : order.down ? { key, down: false } : { key: null, down: true });
+  const head = (key, name, kind = "right") => html`<th class=${kind} aria-sort=${order.key === key ? (order.down ? "descending" : "ascending") : "none"}><button type="button" class="sort" onClick=${() => turn(key)}>${name}<i aria-hidden="true">${order.key === key ? (order.down ? "▼" : "▲") : ""}</i></button></th>`;
+  return { sorted, head };
+}
+
 export function Spark({ values, second, label }) {
   const all = [...values, ...(second ?? [])].filter((value) => value !== null);
   const top = Math.max(1e-9, ...all);

@@ -35,7 +35,7 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
           },
           legend: { live: true },
           cursor: { drag: { x: false, y: false } },
-          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: 64, incrs: unit === bytes ? BINARY : WHOLE, values: (_, ticks) => ticks.map(unit) }],
+          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: (_, texts) => Math.max(64, 20 + 7 * Math.max(0, ...(texts ?? []).map((text) => text.length))), incrs: unit === bytes ? BINARY : WHOLE, values: (_, ticks) => ticks.map(unit) }],
           series: [
             time ? { label: t("time"), value: (_, at) => (at === null ? "–" : clock(at * 1000)) } : { label: t("id") },
             ...series.map((one, number) => ({

@@ -1,6 +1,6 @@
 // The checkpoints of a job: what they took, how large they are, why they failed, down to the subtasks.
 import { html, useMemo, useRef, useState } from "../preact.js";
-import { Badge, Command, Facts, Failure, kept, Message, Notice, Panel, Progress, useClock, Waiting } from "../components.js";
+import { Badge, Command, Facts, Failure, kept, Message, Notice, Panel, Progress, useClock, useOrder, Waiting } from "../components.js";
 import { age, bytes, count, duration, percent, quoted, time } from "../format.js";
 import { Plot, stacked } from "../plots.js";
 import { ask, useAnswer, useOnce } from "../rest.js";
@@ -77,6 +77,7 @@ export function CheckpointsView({ jid, job }) {
       [t("Duration"), duration(summary.end_to_end_duration.avg), t("at most {time}", { time: duration(summary.end_to_end_duration.max) })],
       [t("Full size"), bytes(latest.completed?.state_size ?? null), latest.completed ? t("of which written {size}", { size: bytes(latest.completed.checkpointed_size) }) : null],
       [t("Last completed"), latest.completed ? t("{age} ago", { age: age(now, latest.completed.latest_ack_timestamp) }) : "–", latest.completed ? `#${latest.completed.id}` : null],
+      latest.savepoint ? [t("Last savepoint"), t("{age} ago", { age: age(now, latest.savepoint.latest_ack_timestamp) }), `#${latest.savepoint.id}`] : null,
       latest.restored ? [t("Restored from"), `#${latest.restored.id}`, time(latest.restored.restore_timestamp)] : null,
     ]} />
     ${latest.failed ? html`<${Notice} kind="bad" title=${t("Checkpoint {id} failed {age} ago", { id: latest.failed.id, age: age(now, latest.failed.failure_timestamp ?? latest.failed.trigger_timestamp) })}><span><${Message} kind=${latest.failed.failure_reason} text=${latest.failed.failure_message ?? ""} /></span>${history.some((one) => one.id === latest.failed.id) && picked !== latest.failed.id ? html`<div><button type="button" onClick=${() => pick(latest.failed.id)}>${t("Show what was missing")}</button></div>` : null}<//>` : null}<//>
@@ -93,7 +94,8 @@ export function CheckpointsView({ jid, job }) {
       <${Failure} error=${refused} />
       ${earlier ? html`<button type="button" disabled=${asking} onClick=${earlier}>${t("Show earlier ones")}</button>` : null}
     <//>
-    ${done.length ? html`<${Summary} of=${summary} />` : null}`;
+    ${done.length ? html`<${Summary} of=${summary} />` : null}
+    <${Configured} jid=${jid} />`;
 }
 
 // The spread of all that were completed, as Flink's page has it.
@@ -103,6 +105,26 @@ function Summary({ of }) {
   const rows = [["min", t("least")], ["avg", t("mean")], ["p50", t("median")], ["p95", t("95 %")], ["p99", t("99 %")], ["max", t("most")]];
   return html`<${Panel} title=${t("All that are completed")}><div class="scroll" tabindex="0"><table class="compact"><thead><tr><th></th>${names.map((name) => html`<th key=${name} class="right">${name}</th>`)}</tr></thead>
     <tbody>${rows.map(([key, name]) => html`<tr key=${key}><td class="short">${name}</td>${SPREAD.map(([part, form]) => html`<td key=${part} class="right">${form(of[part]?.[key] ?? null)}</td>`)}</tr>`)}</tbody></table></div><//>`;
+}
+
+const kindOf = ({ checkpoint_type: kind }) => ({ CHECKPOINT: t("aligned checkpoint"), UNALIGNED_CHECKPOINT: t("unaligned checkpoint"), SAVEPOINT: t("savepoint"), SYNC_SAVEPOINT: t("savepoint, at which the job stops") })[kind] ?? kind;
+
+// How the job's checkpoints are taken, as Flink's page has it.
+function Configured({ jid }) {
+  const { data, error } = useOnce(`/jobs/${jid}/checkpoints/config`);
+  if (!data) return html`<${Failure} error=${error} />`;
+  const yes = (is) => (is ? t("yes") : t("no"));
+  return html`<${Panel} title=${t("How they are taken")} side=${html`<a class="small" href=${`#/jobs/${jid}/settings`}>${t("All settings, and where they come from")}</a>`}><${Facts} of=${[
+    [t("Interval"), data.interval > 0 && data.interval < 2 ** 53 ? duration(data.interval) : t("only when asked")],
+    [t("Guarantee of state"), html`<span class="whole">${data.mode === "exactly_once" ? "exactly-once" : "at-least-once"}</span>`],
+    [t("Timeout"), duration(data.timeout)],
+    [t("Least pause"), duration(data.min_pause)],
+    [t("At a time"), count(data.max_concurrent)],
+    [t("Failures that are tolerated"), count(data.tolerable_failed_checkpoints)],
+    [t("Unaligned"), yes(data.unaligned_checkpoints)],
+    [t("State backend"), data.state_backend.replace(/StateBackend$/, "")],
+    [t("Kept after cancel"), yes(data.externalization.enabled && !data.externalization.delete_on_cancellation)],
+  ]} /><//>`;
 }
 
 function Details({ jid, checkpoint, job, close }) {
@@ -116,6 +138,7 @@ function Details({ jid, checkpoint, job, close }) {
   const names = new Map(job.vertices.map((one) => [one.id, one.name]));
   return html`<${Panel} title=${t("Checkpoint {id}", { id: checkpoint.id })} side=${html`<${Badge} state=${checkpoint.status} /><button type="button" class="plain" onClick=${close}>${t("Close")}</button>`}>
     ${checkpoint.failure_message ? html`<${Notice} kind="bad" title=${html`<${Message} kind=${checkpoint.failure_reason} text=${checkpoint.failure_message} />`} />` : null}
+    <p class="soft small">${[kindOf(checkpoint), checkpoint.discarded && checkpoint.status === "COMPLETED" ? t("deleted: later ones have replaced it") : null, checkpoint.restore_timestamp ? t("restored {when}", { when: time(checkpoint.restore_timestamp) }) : null].filter(Boolean).join(" · ")}</p>
     ${where ? html`<div class="row"><${Command} text=${quoted(where)} /><a href=${`#/savepoints?path=${encodeURIComponent(where)}`}>${t("Look into it, or start a job from it")}</a></div>` : null}
     <${Failure} error=${error} />
     ${data?.tasks ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("Acknowledged")}</th><th class="right">${t("Last answer")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
@@ -125,11 +148,17 @@ function Details({ jid, checkpoint, job, close }) {
   <//>`;
 }
 
+const COLUMNS = {
+  index: (one) => one.index, duration: (one) => one.end_to_end_duration, delay: (one) => one.start_delay, alignment: (one) => one.alignment?.duration, sync: (one) => one.checkpoint?.sync,
+  async: (one) => one.checkpoint?.async, written: (one) => one.checkpointed_size, size: (one) => one.state_size, flight: (one) => one.alignment?.buffered,
+};
+
 function Subtasks({ path, name, failed }) {
   const { data, error } = useOnce(path);
+  const { sorted, head } = useOrder(data?.subtasks ?? [], COLUMNS);
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
   const slowest = Math.max(...data.subtasks.map((one) => one.end_to_end_duration ?? 0));
-  return html`<h3>${t("Subtasks of {name}", { name })}</h3><div class="scroll" tabindex="0"><table><thead><tr><th class="right">${t("Subtask")}</th><th>${t("State")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
-    <tbody>${data.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td><td>${one.status === "completed" ? html`<${Badge} state="COMPLETED" />` : failed ? html`<${Badge} state="FAILED">${t("not acknowledged")}<//>` : html`<${Badge} state="IN_PROGRESS" />`}</td><td class=${`right ${data.subtasks.length > 1 && one.end_to_end_duration === slowest ? "outlier" : ""}`}>${duration(one.end_to_end_duration)}</td>
+  return html`<h3>${t("Subtasks of {name}", { name })}</h3><div class="scroll" tabindex="0"><table><thead><tr>${head("index", t("Subtask"))}<th>${t("State")}</th>${head("duration", t("Duration"))}${head("delay", t("Start delay"))}${head("alignment", t("Alignment"))}${head("sync", t("Sync"))}${head("async", t("Async"))}${head("written", t("Written"))}${head("size", t("Full size"))}${head("flight", t("In flight"))}</tr></thead>
+    <tbody>${sorted.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td><td>${one.status === "completed" ? html`<${Badge} state="COMPLETED" />` : failed ? html`<${Badge} state="FAILED">${t("not acknowledged")}<//>` : html`<${Badge} state="IN_PROGRESS" />`}</td><td class=${`right ${data.subtasks.length > 1 && one.end_to_end_duration === slowest ? "outlier" : ""}`}>${duration(one.end_to_end_duration)}</td>
     <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment?.duration)}</td><td class="right">${duration(one.checkpoint?.sync)}</td><td class="right">${duration(one.checkpoint?.async)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment?.buffered)}</td></tr>`)}</tbody></table></div>`;
 }

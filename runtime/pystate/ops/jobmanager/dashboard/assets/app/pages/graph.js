@@ -5,7 +5,7 @@ import { Load } from "../components.js";
 import { age, byteRate, bytes, rate } from "../format.js";
 import { t } from "../words.js";
 
-const WIDTH = 240;
+const WIDTH = 256;
 const HEIGHT = 150;
 
 // Where each task is: {nodes: Map id -> {x, y}, edges: [{path, label}], width, height}.

@@ -1,6 +1,6 @@
 // One job: its graph, checkpoints, state, failures, log and settings.
 import { html, useState } from "../preact.js";
-import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, usePages, Waiting } from "../components.js";
+import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, useOrder, usePages, Waiting } from "../components.js";
 import { age, byteRate, bytes, count, duration, nameOf, nameOfPath, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot, stacked } from "../plots.js";
@@ -31,13 +31,14 @@ export function JobPage({ route, session }) {
   const end = job["end-time"] > 0 ? job["end-time"] : now;
   const since = job.timestamps[job.state];
   const failure = job.pystate.failure?.pystate;
+  const runs = job.state === "RUNNING";
   return html`
     <div class="title"><h1 class="clamp" title=${job.name}>${nameOf(job)}</h1><${Badge} state=${job.state} /><${Actions} job=${job} /></div>
     <p class="soft small"><span class="mono">${jid}</span> · ${t("started {when}", { when: time(job["start-time"]) })} · ${duration(end - job["start-time"])}${job.pystate.attempt ? ` · ${t("restarts: {count}", { count: job.pystate.attempt })}` : ""}${since ? ` · ${t("{state} since {when}", { state: job.state, when: time(since) })}` : ""}</p>
     <${Failure} error=${error} />
     <${Rescaled} of=${job.pystate.rescaling} ended=${ENDED.includes(job.state)} />
     ${job.pystate["waits-for"] ? html`<${Notice} kind="warn" title=${t("It waits")}><${Told} text=${job.pystate["waits-for"]} /><//>` : null}
-    ${failure && view !== "exceptions" ? html`<${Notice} kind="bad" title=${html`<${Message} kind=${failure.class} text=${failure.message} />`}>${failure.where ? html`<span class="mono small lines">${failure.where}</span>` : null}<${Told} text=${failure.hint} /><a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
+    ${failure && view !== "exceptions" ? html`<${Notice} kind=${runs ? "warn" : "bad"} title=${html`<${Message} kind=${failure.class} text=${failure.message} />`}>${runs ? html`<span>${t("That was its last failure; it runs again since {when}.", { when: time(since) })}</span>` : null}${failure.where ? html`<span class="mono small lines">${failure.where}</span>` : null}<${Told} text=${failure.hint} /><a href=${`#/jobs/${jid}/exceptions`}>${t("Where it failed, and at which record")}</a><//>` : null}
     <${Tabs} label=${t("Views of the job")} of=${[tab(t("Graph"), "graph"), tab(t("Checkpoints"), "checkpoints"), tab(t("State"), "state"), tab(t("Exceptions"), "exceptions"), tab(t("Log"), "log"), tab(t("Settings"), "settings")]} />
     ${view === "checkpoints" ? html`<${CheckpointsView} jid=${jid} job=${job} />` : null}
     ${view === "state" ? html`<${StateView} jid=${jid} job=${job} session=${session} />` : null}
@@ -95,14 +96,14 @@ function GraphView({ jid, job, session, now }) {
     </div>` : null}
     ${progress?.epochs?.length ? html`<${Timeline} epochs=${progress.epochs} />` : null}
     ${progress?.engine === "real-time" ? html`<${Barriers} jid=${jid} />` : null}
-    <${Sources} jid=${jid} job=${job} metrics=${metrics?.metrics} progress=${progress} loggedIn=${session.loggedIn} />
+    <${Sources} jid=${jid} job=${job} metrics=${metrics?.metrics} progress=${progress} loggedIn=${session.loggedIn} now=${now} />
     ${job.pystate.warnings?.map((text) => html`<${Notice} kind="warn" key=${text}><${Told} text=${text} /><//>`)}`;
 }
 
 // The tasks as a list, with what each has read and written since it began.
 function Tasks({ vertices, picked, pick, tasks, now }) {
   const lag = (id) => (tasks.get(id)?.watermark ? duration(Math.max(0, now - tasks.get(id).watermark)) : "–");
-  return html`<${Panel} title=${t("Tasks")}><div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("State")}</th><th class="right">${t("Parallelism")}</th><th class="right">${t("Busiest subtask")}</th><th class="right">${t("Back-pressure")}</th><th class="right">${t("Records in, all")}</th><th class="right">${t("Bytes in")}</th><th class="right">${t("Records out, all")}</th><th class="right">${t("Bytes out")}</th><th class="right">${t("Watermark lag")}</th><th class="right">${t("Started")}</th><th class="right">${t("Duration")}</th></tr></thead>
+  return html`<${Panel} title=${t("Tasks")}><div class="scroll" tabindex="0"><table class="tasks"><thead><tr><th>${t("Task")}</th><th>${t("State")}</th><th class="right">${t("Parallelism")}</th><th class="right">${t("Busiest subtask")}</th><th class="right">${t("Back-pressure")}</th><th class="right">${t("Records in, all")}</th><th class="right">${t("Bytes in")}</th><th class="right">${t("Records out, all")}</th><th class="right">${t("Bytes out")}</th><th class="right">${t("Watermark lag")}</th><th class="right">${t("Started")}</th><th class="right">${t("Duration")}</th></tr></thead>
     <tbody>${vertices.map((one) => html`<tr key=${one.id} class=${`pick ${picked === one.id ? "picked" : ""}`} onClick=${() => pick(picked === one.id ? null : one.id)}>
       <td><button class="plain" aria-expanded=${picked === one.id}>${one.name}</button></td><td><${Badge} state=${one.status} /></td><td class="right">${one.parallelism}</td>
       <td class="right">${percent(tasks.get(one.id)?.busy ?? null)}</td><td class="right">${percent(tasks.get(one.id)?.pressed ?? null)}</td>
@@ -144,13 +145,16 @@ function Measured({ of }) {
     <tbody>${shown.map((row) => html`<tr key=${row.key}><td>${row.operator ?? ""}</td><td class="mono small">${row.name}</td><td class="soft small">${row.unit ?? ""}</td><td class="number">${told(row)}</td></tr>`)}</tbody></table></div>${more}`;
 }
 
+const COLUMNS = { index: (one) => one.index, ...Object.fromEntries(["busy", "allIn", "recordsIn", "recordsOut", "bytesIn", "bytesOut", "state", "lastEpoch", "alignment", "startDelay"].map((name) => [name, (one) => one[name]])), lag: (one) => (one.watermark === null ? null : -one.watermark) };
+
 function Subtasks({ task, node, now, metrics }) {
+  const { sorted, head } = useOrder(task?.subtasks ?? [], COLUMNS);
   if (!task) return html`<${Panel} title=${node?.description.split("<br/>")[0] ?? ""}><p class="empty">${t("Nothing is measured of this task yet.")}</p><//>`;
   const most = (name) => Math.max(1e-9, ...task.subtasks.map((one) => one[name] ?? 0));
   const cell = (one, name, text) => html`<td class="wide"><div class="meter"><div class="bar"><i class="busy" style=${{ width: `${((one[name] ?? 0) / most(name)) * 100}%` }}></i></div><span class=${isOutlier(task.subtasks.map((other) => other[name] ?? 0), one.index) ? "outlier" : ""}>${text(one[name])}</span></div></td>`;
   return html`<${Panel} title=${t("Subtasks of {name}", { name: task.name })} side=${html`<span class="mono soft small">${node?.uid ?? ""}</span>`}>
-    <div class="scroll" tabindex="0"><table class="subtasks"><thead><tr><th class="right">${t("Subtask")}</th><th>${t("Load")}</th><th>${t("Records in, all")}</th><th>${t("Records in")}</th><th>${t("Records out")}</th><th class="right">${t("Bytes in")}</th><th class="right">${t("Bytes out")}</th><th>${t("State size")}</th><th class="right">${t("Last epoch")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Watermark lag")}</th></tr></thead>
-    <tbody>${task.subtasks.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td>
+    <div class="scroll" tabindex="0"><table class="subtasks"><thead><tr>${head("index", t("Subtask"))}${head("busy", t("Load"), "")}${head("allIn", t("Records in, all"), "")}${head("recordsIn", t("Records in"), "")}${head("recordsOut", t("Records out"), "")}${head("bytesIn", t("Bytes in"))}${head("bytesOut", t("Bytes out"))}${head("state", t("State size"), "")}${head("lastEpoch", t("Last epoch"))}${head("alignment", t("Alignment"))}${head("startDelay", t("Start delay"))}${head("lag", t("Watermark lag"))}</tr></thead>
+    <tbody>${sorted.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td>
       <td class="wide"><div class="meter"><${Load} busy=${one.busy} pressed=${one.pressed} /><span>${percent(one.busy)}</span></div></td>
       ${cell(one, "allIn", count)}${cell(one, "recordsIn", rate)}${cell(one, "recordsOut", rate)}<td class="right">${byteRate(one.bytesIn)}</td><td class="right">${byteRate(one.bytesOut)}</td>${cell(one, "state", bytes)}
       <td class=${`right ${isOutlier(task.subtasks.map((other) => other.lastEpoch ?? 0), one.index) ? "outlier" : ""}`}>${duration(one.lastEpoch)}</td><td class="right">${duration(one.alignment)}</td><td class="right">${duration(one.startDelay)}</td><td class="right">${one.watermark === null ? "–" : duration(Math.max(0, now - one.watermark))}</td></tr>`)}</tbody></table></div>

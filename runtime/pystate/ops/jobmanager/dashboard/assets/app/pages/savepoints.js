@@ -35,6 +35,9 @@ export function SavepointsPage({ route, session }) {
     ${picked ? html`<${Version} key=${picked} path=${picked} summary=${current} jobs=${jobs} others=${[...known.values()].filter((one) => one.path !== picked)} other=${other} compareWith=${compareWith} gone=${() => { pick(null); again(); }} />` : null}`;
 }
 
+// The first letters of an id; of a snapshot that has none, and goes by its path, the name of its folder.
+const nameOfId = (id) => (id.includes("/") ? nameOfPath(id) : id.slice(0, 12));
+
 function Node({ node, tools }) {
   if ("job-id" in node) return html`<li>
     <div class="version job"><a class="name" href=${`#/jobs/${node["job-id"]}`}>${node["job-name"]}</a><span class="soft small mono">${node["job-id"].slice(0, 8)}</span>${tools.running.has(node["job-id"]) ? html`<${Badge} state="RUNNING">${t("running")}<//>` : null}${node["new-code"] ? html`<span class="badge info">${t("new code")}</span>` : null}</div>
@@ -43,7 +46,7 @@ function Node({ node, tools }) {
   const found = node.snapshot;
   return html`<li>
     ${found ? html`<button class=${`version ${tools.picked === found.path || tools.other === found.path ? "picked" : ""}`} aria-pressed=${tools.picked === found.path} onClick=${() => tools.pick(found.path)}>
-      <span class="mono">${(node.id ?? "").slice(0, 12)}</span><span>${time(found.timestamp)}</span><span class="soft">${bytes(found.size)}</span>${found.kind === "checkpoint" ? html`<span class="badge">${t("checkpoint")}</span>` : null}${found.message ? html`<em>${found.message}</em>` : null}</button>` : html`<div class="version"><span class="mono">${node.id}</span><span class="soft">${t("deleted, or elsewhere")}</span></div>`}
+      <span class="mono">${nameOfId(node.id ?? "")}</span><span>${time(found.timestamp)}</span><span class="soft">${bytes(found.size)}</span>${found.kind === "checkpoint" ? html`<span class="badge">${t("checkpoint")}</span>` : null}${found.message ? html`<em>${found.message}</em>` : null}</button>` : html`<div class="version"><span class="mono">${node.id}</span><span class="soft">${t("deleted, or elsewhere")}</span></div>`}
     ${node.jobs.length ? html`<ul>${node.jobs.map((one) => html`<${Node} key=${one["job-id"]} node=${one} tools=${tools} />`)}</ul>` : null}
   </li>`;
 }

@@ -2,22 +2,9 @@
 import { html } from "../preact.js";
 import { Badge, Failure, Notice, Panel, Told } from "../components.js";
 import { count, nameOfPath } from "../format.js";
+import { Partitions, partitionsOf } from "./partitions.js";
 import { useOnce, withQuery } from "../rest.js";
 import { kindOf, t } from "../words.js";
-
-const PARTITION = /(?:^|\.)KafkaSourceReader\.topic\.(.+)\.partition\.(\d+)\.(currentOffset|pendingRecords)$/;
-
-// What Kafka's readers tell of their partitions: [{operator, topic, partition, currentOffset, pendingRecords}].
-export function partitionsOf(metrics) {
-  const found = new Map();
-  for (const { operator, name, value } of metrics ?? []) {
-    const [, topic, partition, what] = (operator && PARTITION.exec(name)) || [];
-    if (!what) continue;
-    const key = `${operator} ${topic} ${partition}`;
-    found.set(key, { ...(found.get(key) ?? { key, operator, topic, partition: Number(partition) }), [what]: value });
-  }
-  return [...found.values()].sort((a, b) => a.topic.localeCompare(b.topic) || a.partition - b.partition);
-}
 
 // How many records each source has left out since the job began, as they could not be deserialized: [[operator, count]].
 export function leftOut(metrics) {
@@ -26,7 +13,12 @@ export function leftOut(metrics) {
   return [...found.entries()];
 }
 
-export function Sources({ jid, job, metrics, progress, loggedIn }) {
+const LONG = 160;
+
+// A position as text; that of many partitions is one line until it is asked for.
+const Position = ({ text }) => (text && text.length > LONG ? html`<details><summary>${text.slice(0, LONG)} …</summary>${text}</details>` : text);
+
+export function Sources({ jid, job, metrics, progress, loggedIn, now }) {
   const { latest } = useOnce(loggedIn ? `/jobs/${jid}/checkpoints?limit=1` : null).data ?? {};
   const path = latest?.completed?.external_path;
   const { data, error } = useOnce(path ? withQuery("/pystate/savepoints/sources", { path }) : null);
@@ -40,8 +32,7 @@ export function Sources({ jid, job, metrics, progress, loggedIn }) {
     ${data?.sources.length || failed || partitions.length ? html`<${Panel} title=${t("How far the sources have read")} side=${progress?.backlog ? html`<span class="soft small">${t("{count} rows are left", { count: count(progress.backlog) })}</span>` : null}>
       <${Failure} error=${failed} />
       ${data?.sources.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Source")}</th><th>${t("Position in {name}", { name: nameOfPath(path) })}</th></tr></thead>
-        <tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small">${one.position}</td></tr>`)}</tbody></table></div>` : null}
-      ${partitions.length ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Topic")}</th><th class="right">${t("Partition")}</th><th class="right">${t("Offset read now")}</th><th class="right">${t("Records left")}</th></tr></thead>
-        <tbody>${partitions.map((one) => html`<tr key=${one.key}><td class="mono">${one.topic}</td><td class="right">${one.partition}</td><td class="right">${one.currentOffset < 0 ? "–" : one.currentOffset}</td><td class="right">${count(one.pendingRecords)}</td></tr>`)}</tbody></table></div>` : null}
+        <tbody>${data.sources.map((one) => html`<tr key=${one.uid}><td class="name">${one.uid}</td><td class="mono small"><${Position} text=${one.position} /></td></tr>`)}</tbody></table></div>` : null}
+      ${partitions.length ? html`<${Partitions} partitions=${partitions} now=${now} byEpochs=${progress?.engine === "micro-batch"} />` : null}
     <//>` : null}`;
 }
