@@ -169,3 +169,43 @@ def test_a_word_of_others_is_never_an_option_of_a_command_that_is_copied(pages: 
         with parsers.get_command(typer.Context(parsers), "query").make_context("query", words[2:]) as context:
             assert [context.params[name] for name in ("job", "state", "key", "consistency")] == [job, "-state", key, "live"]
     assert told[-1] == f"pystate query {job} state a --consistency live"
+
+
+THEMES = """() => {
+  window.themes = [];
+  const note = () => window.themes.push(document.documentElement.dataset.theme);
+  for (const moment of ["beforeprint", "afterprint"]) window.addEventListener(moment, note);
+}"""
+
+
+def test_paper_is_light_and_shows_no_buttons(browser: Browser, manager: ManagerThread, job: str) -> None:
+    context = browser.new_context(color_scheme="dark", locale="en-GB")
+    page = Pages(context, manager).go(f"/jobs/{job}")
+    actions = page.locator(".title .actions")
+    expect(actions).to_be_visible()
+    page.evaluate(THEMES)
+    page.pdf()
+    assert page.evaluate("window.themes") == ["light", "dark"]
+    page.emulate_media(media="print")
+    expect(actions).to_be_hidden()
+    context.close()
+
+
+def test_times_on_an_axis_differ_however_little_has_passed(pages: Pages) -> None:
+    drawn = """() => import(new URL('ui/app/plots.js', location.href)).then(async ({ Plot }) => {
+      const { html, render } = await import(new URL('ui/app/preact.js', location.href));
+      const place = document.createElement("div");
+      place.style.width = "900px";
+      document.body.append(place);
+      let seen = null;
+      const Real = window.uPlot;
+      window.uPlot = class extends Real { constructor(options, ...rest) { super(options, ...rest); seen = options; } };
+      window.uPlot.paths = Real.paths;
+      render(html`<${Plot} label="few" data=${[[100, 100.2], [1, 2]]} series=${[{ label: "a", color: "--c1" }]} />`, place);
+      await new Promise((done) => setTimeout(done, 200));
+      window.uPlot = Real;
+      render(null, place);
+      place.remove();
+      return Math.min(...seen.axes[0].incrs);
+    })"""
+    assert pages.page.evaluate(drawn) == 1, "seconds, as they are all that a tick says"

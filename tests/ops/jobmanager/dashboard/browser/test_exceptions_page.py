@@ -61,3 +61,8 @@ def test_a_long_message_leaves_room_for_the_page(pages: Pages, manager: ManagerT
     expect(told).to_contain_text("EEE")
     assert told.evaluate("(one) => one.clientHeight") < 500
     expect(pages.page.get_by_role("navigation", name="Views of the job")).to_be_in_viewport()
+
+
+def test_of_a_job_that_does_not_run_no_key_can_be_asked_for(pages: Pages, failed: str) -> None:
+    page = pages.go(f"/jobs/{failed}/state")
+    expect(page.get_by_text("The job does not run: there is nobody to ask for a key.")).to_be_visible()

@@ -7,6 +7,8 @@ import { t } from "./words.js";
 const BINARY = Array.from({ length: 51 }, (_, power) => 2 ** power); // sizes are told in KiB and MiB: 256 and not 244
 const WHOLE = Array.from({ length: 39 }, (_, step) => [1, 2, 5][step % 3] * 10 ** Math.floor(step / 3)); // ticks between them would round to the same text
 
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400]; // the same of times
+
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // Args: data is uPlot's, [x, series ...]; series are {label, color, bars, raw}; raw is what to tell in place of a sum; label says what the plot shows.
@@ -35,7 +37,7 @@ export function Plot({ data, series, label, height = 190, time = true, unit = (v
           },
           legend: { live: true },
           cursor: { drag: { x: false, y: false } },
-          axes: [time ? { ...axis, space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: (_, texts) => Math.max(64, 20 + 7 * Math.max(0, ...(texts ?? []).map((text) => text.length))), incrs: unit === bytes ? BINARY : WHOLE, values: (_, ticks) => ticks.map(unit) }],
+          axes: [time ? { ...axis, space: 70, incrs: SECONDS, values: (_, ticks) => ticks.map((at) => clock(at * 1000)) } : { ...axis, incrs: WHOLE, values: (_, ticks) => ticks.map((tick) => (Number.isInteger(tick) ? String(tick) : "")) }, { ...axis, size: (_, texts) => Math.max(64, 20 + 7 * Math.max(0, ...(texts ?? []).map((text) => text.length))), incrs: unit === bytes ? BINARY : WHOLE, values: (_, ticks) => ticks.map(unit) }],
           series: [
             time ? { label: t("time"), value: (_, at) => (at === null ? "–" : clock(at * 1000)) } : { label: t("id") },
             ...series.map((one, number) => ({

@@ -5,8 +5,9 @@ const system = window.matchMedia("(prefers-color-scheme: dark)");
 
 export const theme = () => localStorage.getItem(KEY) ?? (system.matches ? "dark" : "light");
 
+let printed = false; // paper is light
 function apply() {
-  document.documentElement.dataset.theme = theme();
+  document.documentElement.dataset.theme = printed ? "light" : theme();
   listeners.forEach((tell) => tell());
 }
 
@@ -21,4 +22,9 @@ export function onTheme(tell) {
 }
 
 system.addEventListener("change", apply);
+for (const [moment, is] of [["beforeprint", true], ["afterprint", false]])
+  window.addEventListener(moment, () => {
+    printed = is;
+    apply();
+  });
 apply();

@@ -24,7 +24,7 @@ function troubles(jobs, figures, disks) {
     if (job.pystate.rescaling?.unfinished)
       found.push({ kind: "bad", title: t("{name} was stopped, and nothing runs in its place", { name }), text: html`<${Told} text=${job.pystate.rescaling.failure.message} />`, command: `pystate rescale ${job.jid} -p ${job.pystate.rescaling.parallelism}`, jid: job.jid });
     if (["RESTARTING", "FAILING"].includes(job.state))
-      found.push({ kind: "warn", title: t("{name} is restarting", { name }), text: t("{count} restarts so far. See what it fails of.", { count: job.pystate.restarts }), command: `pystate exceptions ${job.jid}`, jid: job.jid });
+      found.push({ kind: "warn", title: t("{name} is restarting", { name }), text: t("Restarts so far: {count}. See what it fails of.", { count: job.pystate.restarts }), command: `pystate exceptions ${job.jid}`, jid: job.jid });
     if (job.pystate["silent-since"] && !ENDED.includes(job.state))
       found.push({ kind: "bad", title: t("The driver of {name} gives no answer", { name }), text: t("Since {when}.", { when: time(job.pystate["silent-since"]) }), command: `pystate logs ${job.jid}`, jid: job.jid });
     // more than not, or several since one was completed while somebody looks

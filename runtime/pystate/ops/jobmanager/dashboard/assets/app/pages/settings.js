@@ -11,7 +11,6 @@ const nameOf = (origin) =>
 
 export function SettingsView({ jid, job, session }) {
   const config = useOnce(`/jobs/${jid}/config`);
-  const checkpoints = useOnce(`/jobs/${jid}/checkpoints/config`).data;
   const submission = useOnce(session.loggedIn ? `/pystate/jobs/${jid}/submission` : null);
   const of = (entries) => html`<div class="scroll" tabindex="0"><table class="stack one"><tbody>${Object.entries(entries).map(([name, value]) => html`<tr key=${name}><td class="mono">${name}</td><td class="mono">${typeof value === "object" ? JSON.stringify(value) : String(value)}</td></tr>`)}</tbody></table></div>`;
   const own = submission.error?.status === 404;
@@ -20,8 +19,7 @@ export function SettingsView({ jid, job, session }) {
     ${own ? html`<${Notice} title=${t("The job is run by its own program, which alone knows its settings.")} />` : null}
     ${submission.data ? html`<${Submission} of=${submission.data} /><${Settings} of=${submission.data.settings} />` : session.loggedIn ? (submission.error ? null : html`<${Waiting} />`) : html`<${Notice} title=${t("Log in to see where each setting comes from.")}><a href="#/login">${t("Log in")}</a><//>`}
     <div class="grid">${!submission.data && told ? html`<${Panel} title=${t("Given to the job")}>${of(config.data.pystate.configuration)}<//>` : null}
-    ${config.data ? html`<${Panel} title=${t("Execution")}>${of({ ...config.data["execution-config"], maxParallelism: job.maxParallelism })}<//>` : null}
-    ${checkpoints ? html`<${Panel} title=${t("Checkpointing")}>${of(checkpoints)}<//>` : null}</div>`;
+    ${config.data ? html`<${Panel} title=${t("Execution")}>${of({ ...config.data["execution-config"], maxParallelism: job.maxParallelism })}<//>` : null}</div>`;
 }
 
 const HIDDEN = "******";

@@ -103,7 +103,8 @@ function LiveKey({ jid, running }) {
     event.preventDefault();
     want(Object.fromEntries(new FormData(event.target)));
   };
-  if (!running || (states.error && states.error.status === 404) || states.data?.states.length === 0) return html`<${Panel} title=${t("A key of the running job")}><p class="soft">${t("No state of it can be queried: it was not started with queryable-state.enable = true, or declares none as queryable.")}</p><//>`;
+  if (!running) return html`<${Panel} title=${t("A key of the running job")}><p class="soft">${t("The job does not run: there is nobody to ask for a key. Its last checkpoint, below, has the values of then.")}</p><//>`;
+  if ((states.error && states.error.status === 404) || states.data?.states.length === 0) return html`<${Panel} title=${t("A key of the running job")}><p class="soft">${t("No state of it can be queried: it was not started with queryable-state.enable = true, or declares none as queryable.")}</p><//>`;
   if (!states.data) return states.error ? html`<${Failure} error=${states.error} />` : html`<${Waiting} />`;
   return html`<${Panel} title=${t("A key of the running job")}>
     <form class="row" onSubmit=${submit}>
