@@ -111,20 +111,18 @@ class Relay:
         threading.Thread(target=send_heartbeats, args=(self._connection, self._sending), daemon=True).start()
         if self._level > 0:
             self._begin(self._from_shuffle, batches, name="relay-shuffle")
-        unflushed: set[int] = set()
+        unflushed: dict[int, None] = {}  # in order
         while True:
-            try:
-                item = self._out.get(block=not unflushed)
-            except queue.Empty:
-                for to in unflushed:
-                    yield _row(to, _NOTHING_ELSE)
-                unflushed.clear()
-                continue
+            item = self._out.get()
             if isinstance(item, BaseException):
                 raise item
             to = self._next_hop(item)
-            unflushed.add(to)
-            yield _row(to, item)
+            unflushed[to] = None
+            if self._out.empty():  # a batch of its own for what ends the burst would cost as much as one with records
+                yield _rows([to, *unflushed], [item, *(_NOTHING_ELSE for _ in unflushed)])
+                unflushed.clear()
+            else:
+                yield _rows([to], [item])
 
     def _next_hop(self, frame: bytes) -> int:
         """Return the partition of the next level to which a frame goes; frames for later levels always take the same one."""
@@ -189,5 +187,5 @@ def send_heartbeats(connection: Peer, sending: threading.Lock) -> None:
         return  # the reading thread notices it
 
 
-def _row(to: int, frame: bytes) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([to], pa.int32()), pa.array([frame], pa.binary())], schema=SCHEMA)
+def _rows(to: list[int], frames: list[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(to, pa.int32()), pa.array(frames, pa.binary())], schema=SCHEMA)
