@@ -1,27 +1,10 @@
-"""PySpark's daemon, which forks Spark's Python workers, with what they import loaded before.
-
-Else each worker imports it anew, for half a second of a core, and tests need hundreds of workers. Spark's own daemon loads
-nothing, since threads would not outlive a fork: what is loaded here starts none but that of the allocator, which knows of
-forks.
-"""
+"""The daemon of Spark's workers in tests: pystate's, with what hundreds of workers of tests import besides."""
 
 from __future__ import annotations
 
-import os
+from pystate.runtime.engines import worker_daemon
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # it would start its threads at once
-
-import pandas  # noqa: E402, F401
-import pyarrow.compute  # noqa: E402, F401
-import pyspark.sql.pandas.serializers  # noqa: E402, F401
-import pyspark.worker  # noqa: E402, F401
-import rocksdict  # noqa: E402, F401
-from pyspark.daemon import manager  # noqa: E402
-
-import pystate.runtime.engines.micro_batch.spark.exchange
-import pystate.runtime.engines.real_time.spark.relay
-import pystate.runtime.slot.process
-import pystate.state_processor  # noqa: F401
+worker_daemon.MODULES = (*worker_daemon.MODULES, "pandas", "pystate.state_processor")
 
 if __name__ == "__main__":
-    manager()
+    worker_daemon.main()

@@ -49,7 +49,7 @@ def kill(pids):
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not condition():
         if time.monotonic() > deadline:
             sys.exit("timed out")
@@ -59,7 +59,7 @@ def wait_for(condition):
 class Job:
     """The word count, under a job manager of its own."""
 
-    def __init__(self, root, spare_drivers):
+    def __init__(self, root, spare_drivers, **others):
         self.spare_drivers = spare_drivers
         self.home = root / "home"
         self.watched = root / "watched"
@@ -67,7 +67,7 @@ class Job:
         self.environment = {**os.environ, "PYSTATE_HOME": str(self.home), "PYSTATE_CONF_DIR": str(ROOT / "conf")}
         self.start_job_manager()
         wait_for((self.home / "jobmanager.json").exists)
-        options = [word for key, value in OPTIONS.items() for word in ("-D", f"{key}={value}")]
+        options = [word for key, value in (OPTIONS | others).items() for word in ("-D", f"{key}={value}")]
         command = [*PYSTATE, "run", "-d", "-p", "2", *options, str(PROGRAM), str(self.watched), "100"]
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
         self.directory = self.home / "jobs" / done.stdout.strip()

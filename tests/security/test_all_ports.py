@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 pytestmark = [needs_proc]
 
 COUNT_WORDS = ROOT / "tests" / "e2e" / "commands" / "count_words.py"
-DAEMON = "pyspark.daemon"
+DAEMON = " pyspark.worker"
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,8 @@ logger.writer.level = error
 connectors name."""
 
 _LOCAL_DIR = "spark.local.dir"
+_DAEMON = "spark.python.daemon.module"
+_OUR_DAEMON = "pystate.runtime.engines.worker_daemon"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 _OWN: weakref.WeakSet[SparkContext] = weakref.WeakSet()
@@ -152,6 +154,8 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
     else:
         settings.update(archive_settings(configuration, master, users))
         settings.update({"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", **local_settings(users)})
+        # workers have this process's path, and with it this pystate; executors have what is shipped to them later
+        settings[_DAEMON] = _OUR_DAEMON
         # lost shuffle files cost a local master its only executor, which needs no heartbeat: 60 that fail end the JVM
         settings[HEARTBEATS] = str(HEARTBEATS_THAT_FAIL)
         # more than 32 files are looked at in a job of their own first, with a task for each of them
