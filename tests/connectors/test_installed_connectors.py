@@ -19,7 +19,7 @@ def path(tmp_path):
         yield tmp_path
 
 
-OURS = ["avro", "delta", "files", "iceberg", "kafka", "protobuf", "schema-registry", "sql"]
+OURS = ["avro", "delta", "files", "http", "iceberg", "kafka", "mqtt", "protobuf", "redis", "schema-registry", "sql"]
 
 
 def test_those_of_pystate_are_there():
@@ -85,7 +85,7 @@ def test_an_installation_without_entry_points_is_told_from_one_without_connector
 def test_all_works_without_the_clients_of_systems(tmp_path):
     program = """
         import sys
-        messages = ("fastavro", "google.protobuf")
+        messages = ("fastavro", "google.protobuf", "paho", "redis", "urllib3")
         for client in (*messages, "confluent_kafka", "deltalake", "pyiceberg", "sqlalchemy", "psycopg", "pymysql"):
             sys.modules[client] = None
         import importlib.util
@@ -98,7 +98,7 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
             for finding in connector.check(Configuration()):
                 text = finding.text.rpartition("; writing: ")[2].replace("jobs that use them need pip install", "...")
                 print(finding.health.value, finding.name, text)
-        from pystate.datastream.connectors import delta, iceberg, jdbc, kafka
+        from pystate.datastream.connectors import delta, http, iceberg, jdbc, kafka, mqtt, redis
         from pystate.datastream.formats import avro, change_data, protobuf, schema_registry
     """
     (tmp_path / "program.py").write_text("\n".join(line[8:] for line in program.splitlines()))
@@ -109,9 +109,12 @@ def test_all_works_without_the_clients_of_systems(tmp_path):
         "3 lakehouse files kafka",
         "none avro Avro: fastavro is not installed; ... 'pystate-spark[avro]'",
         "none delta Delta tables: deltalake is not installed; ... 'pystate-spark[delta]'",
+        "none http writing to HTTP: urllib3 is not installed; ... 'pystate-spark[http]'",
         "none iceberg Iceberg tables: pyiceberg is not installed; ... 'pystate-spark[iceberg]'",
         "none kafka confluent-kafka is not installed, jobs need pip install 'pystate-spark[kafka]'",
+        "none mqtt MQTT: paho-mqtt is not installed; ... 'pystate-spark[mqtt]'",
         "none protobuf Protobuf: protobuf is not installed; ... 'pystate-spark[protobuf]'",
+        "none redis Redis: redis-py is not installed; ... 'pystate-spark[redis]'",
         "none schema-registry schema registry: confluent_kafka is not installed; ... 'pystate-spark[schema-registry]'",
         "none sql databases: SQLAlchemy is not installed; ... 'pystate-spark[sql]', and your database's driver",
     ], done.stderr
