@@ -61,8 +61,7 @@ COMMANDS: dict[str, CommandEntry] = {
         "debug",
         "debug",
         "debug_arguments",
-        summary="Replay a record in one operator with the state of its key, under pdb, without "
-        "Spark: one that failed, or one's own.",
+        summary="Replay a record or a timer in one operator with the state of its key, under pdb, without Spark.",
     ),
     "info": CommandEntry(
         "info",

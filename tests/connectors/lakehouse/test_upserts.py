@@ -201,7 +201,6 @@ def test_rows_whose_file_is_gone_are_said(upserts, tmp_path):
 def test_keys_that_do_not_do_are_refused(tables):
     with pytest.raises(ConfigurationError, match="have no nope"):
         SinkTestHarness(tables.sink(lambda builder: builder.with_upsert_by("nope"))).open()
-    tables.drop()
     fractions = Types.ROW_NAMED(["x"], [Types.DOUBLE()])
     with pytest.raises(ConfigurationError, match="by which rows can't be told apart"):
         SinkTestHarness(tables.sink(lambda builder: builder.with_row_type(fractions).with_upsert_by("x"))).open()

@@ -22,6 +22,7 @@ from pystate.common.configuration import Configuration
 from pystate.runtime.engines import worker_daemon
 from pystate.runtime.spark.sessions.session import session_settings
 from tests.faults.processes import needs_proc
+from tests.waiting import LONGEST_S
 
 KEY = "spark.python.daemon.module"
 LIBRARIES = Path(pyspark.__file__).parent / "python" / "lib"
@@ -52,7 +53,7 @@ def daemon() -> Iterator[Callable[..., tuple[str, str]]]:
         (port,) = struct.unpack("!i", process.stdout.read(4))
         assert 0 < port < 1 << 16
         command = Path(f"/proc/{process.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-        _, said = process.communicate(timeout=60)  # it ends when its input does
+        _, said = process.communicate(timeout=LONGEST_S)  # it ends when its input does
         return command, said.decode()
 
     yield start
