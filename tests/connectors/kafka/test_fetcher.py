@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from pystate.common.errors import ExternalSystemError
+from pystate.connectors.kafka import fetcher as fetcher_module
 from pystate.connectors.kafka.fetcher import PartitionFetcher
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.offsets import EARLIEST
@@ -162,6 +163,31 @@ def test_a_new_partition_of_a_topic_that_was_made_anew_has_all_of_them_read_from
     wait_until(lambda: taken.extend(fetcher.take()) or taken)
     assert taken == [MadeAnew("t", "two", frozenset(range(9)))]
     assert consumer.calls[-2:] == [("unassign", [0, 2]), ("assign", [(0, EARLIEST), (2, EARLIEST)])]
+
+
+def test_a_topic_made_anew_of_which_nothing_comes_is_found_by_asking(fetching, monkeypatch):
+    monkeypatch.setattr(fetcher_module, "_QUIET_S", 0.0)
+    ids, asked = {"t": "one", "left": "one"}, []
+
+    def find_topics(topics):
+        asked.append(topics)
+        if len(asked) == 2:
+            raise ExternalSystemError("away")
+        return topics_of(ids)(topics)
+
+    fetcher, consumer, _ = fetching(find_topics=find_topics)
+    fetcher.assign([KafkaPartitionSplit(place(1), 5, topic_id="one")])
+    fetcher.assign([KafkaPartitionSplit(place(1, "left"), 5, topic_id="one")])
+    fetcher.release(place(1, "left"))
+    fetcher.start()
+    wait_until(lambda: len(asked) >= 3)
+    assert fetcher.take() == []
+    ids.update(t="two", left="two")
+    taken = []
+    wait_until(lambda: taken.extend(fetcher.take()) or taken)
+    assert taken == [MadeAnew("t", "two", frozenset(range(9)))]
+    assert consumer.calls[-2:] == [("unassign", [1]), ("assign", [(1, EARLIEST)])]
+    assert not any("left" in topics for topics in asked)
 
 
 def test_records_wait_for_brokers_that_do_not_name_the_ids_of_topics(fetching, caplog):

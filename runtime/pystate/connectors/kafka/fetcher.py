@@ -27,6 +27,9 @@ _CLOSE_S = 5.0
 _ENDS_EACH_S = 1.0
 _ASK_EACH_S = 0.02
 """The brokers are asked no more often for the ids of topics, but where there is much to read."""
+_QUIET_S = 5.0
+"""After so long without a record they are asked, too: nothing comes of a partition that a topic made anew lacks, and the
+client itself looks after minutes."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -72,7 +75,7 @@ class PartitionFetcher:
         self._find_topics = find_topics
         self._ids: dict[str, str] = {}
         self._read: dict[str, set[int]] = {}
-        self._asked_at = 0.0
+        self._asked_at = time.monotonic()
         self._ask_fails = False
         self._away_told_at = -math.inf
         self._ends: dict[KafkaTopicPartition, int] = {}
@@ -152,6 +155,8 @@ class PartitionFetcher:
                 if first is not None:  # to ask for many at once waits until there are so many
                     batch = [first, *self._consumer.consume(MOST_MESSAGES - 1, 0)]
                     self._put(batch if self._find_topics is None else self._proven(batch, self._find_topics))
+                elif self._find_topics is not None and time.monotonic() >= self._asked_at + _QUIET_S:
+                    self._look(self._find_topics)
         except BaseException as error:  # told on the reader's thread
             self._fail(error)
 
@@ -188,9 +193,22 @@ class PartitionFetcher:
             time.sleep(pause)
             batch += self._consumer.consume(more, 0)
         topics = self._ids.keys() & {message.topic() for message in batch}
-        found = self._found(topics, find_topics) if topics else {}
-        for topic in topics:
-            topic_id, there = found.get(topic, FoundTopic(None, frozenset()))
+        return self._marked(batch, self._found(topics, find_topics)) if topics else batch
+
+    def _look(self, find_topics: FindTopics) -> None:
+        """Mark the topics that were made anew, though nothing has come of them; brokers that are away are asked later."""
+        self._asked_at = time.monotonic()
+        topics = {topic for topic, numbers in self._read.items() if numbers} & self._ids.keys()
+        try:
+            marks = self._marked([], find_topics(topics)) if topics else []
+        except PystateError:
+            return
+        if marks:
+            self._put(marks)
+
+    def _marked(self, batch: list[Any], found: Mapping[str, FoundTopic]) -> list[Any]:
+        """Return a batch without what is of topics that aren't those that are known, with a mark for each of them."""
+        for topic, (topic_id, there) in found.items():
             if topic_id is None or topic_id == self._ids[topic]:
                 continue
             self._ids[topic] = topic_id
