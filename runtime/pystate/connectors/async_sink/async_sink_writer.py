@@ -58,7 +58,7 @@ class AsyncSinkWriter(SinkWriter[Any]):
         self._bytes_sent = metrics.counter("numBytesSend")
         lock = threading.Lock()
         self._settled = threading.Condition(lock)  # the task's thread waits for it
-        self._changed = threading.Condition(lock)  # the clock's thread does
+        self._changed = threading.Condition(lock)  # the timer thread does
         self._batches = 0
         self._flushing = False
         self._closed = False
@@ -66,8 +66,8 @@ class AsyncSinkWriter(SinkWriter[Any]):
         self._refused: list[tuple[Request, str]] = []
         self._context: SinkWriter.Context | None = None
         self._pool = ThreadPoolExecutor(settings.max_in_flight_requests, thread_name_prefix="sink-request")
-        self._clock = threading.Thread(target=self._send_by_clock, name="sink-clock", daemon=True)
-        self._clock.start()
+        self._timer = threading.Thread(target=self._send_overdue, name="sink-timer", daemon=True)
+        self._timer.start()
 
     @override
     def write(self, element: Any, context: SinkWriter.Context) -> None:
@@ -109,7 +109,7 @@ class AsyncSinkWriter(SinkWriter[Any]):
             try:
                 while self._error is None and (len(self._buffer) or self._batches):
                     self._send_what_is_due()
-                    self._changed.notify()  # what waits for a retry is sent by the clock
+                    self._changed.notify()  # the timer thread sends what waits for a retry
                     self._settled.wait()
                 self._raise_error()
             finally:
@@ -129,7 +129,7 @@ class AsyncSinkWriter(SinkWriter[Any]):
         finally:
             if self._dead_letters is not None:
                 self._dead_letters.close()
-        self._clock.join(_CLOSE_TIMEOUT_S)
+        self._timer.join(_CLOSE_TIMEOUT_S)
 
     def _raise_error(self) -> None:
         if self._error is not None:
@@ -144,24 +144,24 @@ class AsyncSinkWriter(SinkWriter[Any]):
             assert self._context is not None  # noqa: S101 - something was written
             self._dead_letters.take(request.body, request.key, request.timestamp, why, self._context)
 
-    def _send_what_is_due(self, *, by_clock: bool = False) -> None:
+    def _send_what_is_due(self, *, overdue: bool = False) -> None:
         """Start batches. The lock is held."""
         while not self._closed and self._error is None and self._batches < self._settings.max_in_flight_requests:
-            partial = by_clock or self._flushing or self._buffer.is_full
+            partial = overdue or self._flushing or self._buffer.is_full
             batch = self._buffer.take(time.monotonic(), partial=partial)
             if not batch:
                 return
-            by_clock = False  # the clock looks again
+            overdue = False  # that thread looks again
             self._batches += 1
             self._pool.submit(self._send, batch)
 
-    def _send_by_clock(self) -> None:
+    def _send_overdue(self) -> None:
         with self._changed:
             while not self._closed:
                 due = self._buffer.next_due(time.monotonic())
                 free = self._error is None and self._batches < self._settings.max_in_flight_requests
                 if due is not None and due <= 0 and free:
-                    self._send_what_is_due(by_clock=True)
+                    self._send_what_is_due(overdue=True)
                     continue
                 self._changed.wait(None if due is None or due <= 0 else due)
 

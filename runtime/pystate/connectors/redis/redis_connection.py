@@ -117,7 +117,7 @@ def refusal_of_all(error: Exception, target: str) -> PystateError | None:
 
 def words_of(error: Exception) -> str:
     """Return what an error says, in a line, beginning with Redis' own first word, which the client may leave out."""
-    said = str(error).rpartition("caused error: ")[2]  # the command was in front of it
+    said = str(error).rpartition("caused error: ")[2]  # the command stands before it
     text = bounded_text(" ".join(said.split()), _MOST_SHOWN)
     code = getattr(error, "status_code", None)
     return f"{code} {text}" if isinstance(code, str) and code else text or type(error).__name__
