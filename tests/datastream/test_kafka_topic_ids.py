@@ -10,9 +10,9 @@ from py4j.protocol import Py4JJavaError
 
 from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
+from pystate.connectors.kafka.source.topic_identity import TopicMadeAnewError
 from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
-from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
 from pystate.runtime.engines.micro_batch.driver.source_restore import IDENTITY_FILE, checked_identities
 
 

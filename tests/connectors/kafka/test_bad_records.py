@@ -15,8 +15,8 @@ from pystate.core.api.output_tag import OutputTag
 from pystate.core.metrics.operator_metrics import OperatorMetrics, OperatorScope
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.kafka import KafkaSource
-from tests.connectors.kafka.fake_consumer import Message
-from tests.connectors.kafka.test_partition_reader import Reading
+from tests.connectors.kafka.source.fake_consumer import Message
+from tests.connectors.kafka.source.test_partition_reader import Reading
 
 TAG = OutputTag("bad", BAD_RECORD)
 value_only = KafkaRecordDeserializationSchema.value_only

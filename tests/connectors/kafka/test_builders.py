@@ -7,9 +7,9 @@ import pytest
 from pystate.common.errors import JobGraphError
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
-from pystate.connectors.kafka.kafka_sink import KafkaSink
-from pystate.connectors.kafka.markers import PARTITIONS, marker_partition
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, KafkaTopicSelector
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema, KafkaTopicSelector
+from pystate.connectors.kafka.sink.commit_markers import PARTITIONS, marker_partition
+from pystate.connectors.kafka.sink.kafka_sink import KafkaSink
 from pystate.connectors.sink import SupportsCommitter
 from pystate.datastream.connectors.kafka import (
     KafkaOffsetResetStrategy,

@@ -7,7 +7,7 @@ import pytest
 from pystate.common import Row, RowKind, Types
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
-from pystate.connectors.kafka.kafka_sink import KafkaSink
+from pystate.connectors.kafka.sink.kafka_sink import KafkaSink
 from pystate.connectors.kafka.upserts import UpsertBuffer
 from pystate.datastream.connectors.kafka import (
     ConsumerRecord,
@@ -16,7 +16,7 @@ from pystate.datastream.connectors.kafka import (
     ValueFieldsStrategy,
 )
 from pystate.datastream.formats.json import JsonRowDeserializationSchema, JsonRowSerializationSchema
-from tests.connectors.kafka.sinks import Crash, Steps, opened
+from tests.connectors.kafka.sink.sinks import Crash, Steps, opened
 
 ROW = Types.ROW_NAMED(["name", "id", "n"], [Types.STRING(), Types.LONG(), Types.LONG()])
 KEY, REST = Types.ROW_NAMED(["id"], [Types.LONG()]), Types.ROW_NAMED(["name", "n"], [Types.STRING(), Types.LONG()])
@@ -88,7 +88,7 @@ def test_only_records_that_replace_others_are_reduced(kafka):
 
 
 def _plain():
-    from tests.connectors.kafka.sinks import KafkaRecordSerializationSchema, SimpleStringSchema  # noqa: PLC0415
+    from tests.connectors.kafka.sink.sinks import KafkaRecordSerializationSchema, SimpleStringSchema  # noqa: PLC0415
 
     made = KafkaRecordSerializationSchema.builder().set_topic("t")
     return made.set_value_serialization_schema(SimpleStringSchema()).build()

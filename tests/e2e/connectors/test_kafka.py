@@ -158,7 +158,7 @@ def copied(kafka, topic):
 OFTEN = {"execution.checkpointing.interval": "300 ms", "parallelism.default": "1"}
 
 
-@pytest.mark.slow  # tests/connectors/kafka/test_partition_enumerator.py has the rules
+@pytest.mark.slow  # tests/connectors/kafka/source/test_partition_enumerator.py has the rules
 def test_topics_of_a_pattern_are_found_while_it_runs_and_their_offsets_go_to_the_group(kafka, run_job):
     out, first = kafka.new_topic(), kafka.new_topic(1, "seen-by-pattern")
     kafka.new_topic(1, "not-seen-by-pattern")

@@ -20,11 +20,11 @@ from typing import Any
 
 from pystate.common.configuration.groups.sink_options import UnknownCommits
 from pystate.common.serialization import SimpleStringSchema
-from pystate.connectors.kafka import markers as markers_module
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
-from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
-from pystate.connectors.kafka.markers import Markers, UnknownCommitError
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.sink import commit_markers as markers_module
+from pystate.connectors.kafka.sink.commit_markers import Markers, UnknownCommitError
+from pystate.connectors.kafka.sink.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
 from pystate.connectors.sink import CommitRequest, SinkWriter
 
 WAITS, UNKNOWN = 3, 4

@@ -25,7 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pystate.connectors.kafka.markers import PARTITIONS, marker_partition
+from pystate.connectors.kafka.sink.commit_markers import PARTITIONS, marker_partition
 from tests.faults.campaigns.commit_process import UNKNOWN, WAITS, Settings, main, state_of
 from tests.waiting import LONGEST_S
 

@@ -27,7 +27,7 @@ class KafkaConnector(Connector):
 
     @override
     def position_of_splits(self, splits: Sequence[Any]) -> str | None:
-        from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
+        from pystate.connectors.kafka.source.partition_split import KafkaPartitionSplit
 
         if not all(map(KafkaPartitionSplit.is_plain, splits)):
             return None

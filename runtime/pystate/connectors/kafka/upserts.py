@@ -17,7 +17,7 @@ from pystate.common.serialization import DeserializationSchema, SerializationSch
 from pystate.common.text.bounded_text import bounded_text
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.connectors.kafka.record_deserialization import ConsumerRecord, KafkaRecordDeserializationSchema
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord, record_timestamp
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema, ProducerRecord, record_timestamp
 
 _SHOWN = 200
 

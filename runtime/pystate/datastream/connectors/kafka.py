@@ -3,18 +3,18 @@
 from enum import Enum
 
 from pystate.common.not_there import not_there
-from pystate.connectors.kafka.kafka_sink import KafkaSink, KafkaSinkBuilder
 from pystate.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
     KafkaTopicPartition,
 )
 from pystate.connectors.kafka.record_deserialization import ConsumerRecord, KafkaRecordDeserializationSchema
-from pystate.connectors.kafka.records import (
+from pystate.connectors.kafka.record_serialization import (
     KafkaRecordSerializationSchema,
     KafkaRecordSerializationSchemaBuilder,
     KafkaTopicSelector,
 )
+from pystate.connectors.kafka.sink.kafka_sink import KafkaSink, KafkaSinkBuilder
 from pystate.connectors.kafka.spark.kafka_source import KafkaSource, KafkaSourceBuilder
 from pystate.connectors.kafka.upserts import (
     UpsertKafkaRecordDeserializationSchema,

@@ -16,8 +16,8 @@ from pystate.common.errors import ExternalSystemError, JobGraphError, PystateErr
 from pystate.common.files.home import JobDirectory, read_json
 from pystate.common.job_status import JobStatus
 from pystate.connectors.file_system.file_listing import found_files
-from pystate.connectors.kafka.kafka_cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
+from pystate.connectors.kafka.source.kafka_cluster import KafkaCluster
 from pystate.connectors.sql.connection import SqlConnectionOptions
 from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.state_sink import storage_errors
@@ -30,7 +30,7 @@ from pystate.runtime.job_folder.driver_term import DriverTerm
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.restart_strategies import is_fatal
 from pystate.runtime.spark.applications import application, cluster_settings
-from tests.connectors.kafka.fake_consumer import settings as kafka_settings
+from tests.connectors.kafka.source.fake_consumer import settings as kafka_settings
 
 _RUNTIME = Path(pystate.__file__).parent
 _FATAL = {

@@ -19,7 +19,7 @@ from pystate.connectors.kafka.offsets import (
     KafkaTopicPartition,
     OffsetsKind,
 )
-from pystate.connectors.kafka.split_settings import ISOLATION
+from pystate.connectors.kafka.source.split_settings import ISOLATION
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

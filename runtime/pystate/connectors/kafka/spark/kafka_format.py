@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.common.overrides import override
 from pystate.connectors.kafka.offsets import EARLIEST
-from pystate.connectors.kafka.partition_metrics import CURRENT_OFFSET, partition_groups
+from pystate.connectors.kafka.source.partition_metrics import CURRENT_OFFSET, partition_groups
 from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.connectors.source import StartsAt
 from pystate.connectors.spark_format import ReadLimit, ReadUnit, SparkFormat

@@ -16,7 +16,6 @@ from pystate.common.user_code.taken import take
 from pystate.common.user_code.user_frames import program_line
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.bad_records import BadRecords
-from pystate.connectors.kafka.java_properties import librdkafka_properties
 from pystate.connectors.kafka.offsets import (
     KafkaOffsetResetStrategy,
     KafkaOffsetsInitializer,
@@ -24,14 +23,15 @@ from pystate.connectors.kafka.offsets import (
     OffsetsKind,
 )
 from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema, ValueOnly
+from pystate.connectors.kafka.source.split_settings import DISCOVERY_INTERVAL_MS, KafkaSplitSettings
+from pystate.connectors.kafka.source.split_source import KafkaSplitSource
+from pystate.connectors.kafka.spark.java_properties import librdkafka_properties
 from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers, check_connector
 from pystate.connectors.kafka.spark.kafka_decoder import PARTS, RECORD, KafkaDecoder
 from pystate.connectors.kafka.spark.kafka_group_offsets import KafkaGroupOffsets
 from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
 from pystate.connectors.kafka.spark.kafka_stopping import KafkaStoppingOffsets
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
-from pystate.connectors.kafka.split_settings import DISCOVERY_INTERVAL_MS, KafkaSplitSettings
-from pystate.connectors.kafka.split_source import KafkaSplitSource
 from pystate.connectors.translated_source import TranslatedSource
 from pystate.core.api.job_graph import SourceTransformation
 

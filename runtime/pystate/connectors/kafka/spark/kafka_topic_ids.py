@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from pystate.common.errors import ExternalSystemError
-from pystate.connectors.kafka.topic_identity import made_anew
+from pystate.connectors.kafka.source.topic_identity import made_anew
 
 _LOG = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from pystate.connectors.file_system.formats.split_format import TextLines
 from pystate.connectors.file_system.split_file_source import SplitFileSource
 from pystate.connectors.generated.collection_source import CollectionSource
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
-from pystate.connectors.kafka.split_source import KafkaSplitSource
+from pystate.connectors.kafka.source.split_source import KafkaSplitSource
 from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
@@ -23,7 +23,7 @@ from pystate.runtime.engines.micro_batch.driver.spark_positions import go_on_aft
 from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkSource, pack_archive
 from pystate.runtime.execution.sources_in_slots import sources_in_slots
 from pystate.runtime.plan.planner import JobPlanner
-from tests.connectors.kafka.fake_consumer import settings
+from tests.connectors.kafka.source.fake_consumer import settings
 
 ELEMENTS = ["a", "b", "c", "d"]
 

@@ -6,10 +6,10 @@ import pytest
 from confluent_kafka import Producer
 
 from pystate.common.serialization import SimpleStringSchema
-from pystate.connectors.kafka.kafka_cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaOffsetsInitializer, KafkaTopicPartition
 from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema
-from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.source.kafka_cluster import KafkaCluster
+from pystate.connectors.kafka.source.split_settings import KafkaSplitSettings
 
 BEGINS = {
     "latest": KafkaOffsetsInitializer.latest(),

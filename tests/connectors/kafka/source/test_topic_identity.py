@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from pystate.common.errors import ExternalSystemError
-from pystate.connectors.kafka import topic_identity
-from pystate.connectors.kafka.topic_identity import NEVER, FoundTopic, TopicMadeAnewError, TopicProof
+from pystate.connectors.kafka.source import topic_identity
+from pystate.connectors.kafka.source.topic_identity import NEVER, FoundTopic, TopicMadeAnewError, TopicProof
 from tests.waiting import LONGEST_S, wait_until
 
 

@@ -16,8 +16,8 @@ from pystate.connectors.kafka.kafka_client import (
     reason,
 )
 from pystate.connectors.kafka.kafka_failures import Failure, failure_of
-from pystate.connectors.kafka.limits import HINT, TopicLimits
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.kafka.sink.topic_limits import HINT, TopicLimits
 from pystate.connectors.kafka.upserts import UpsertBuffer
 from pystate.connectors.sink import SinkWriter
 

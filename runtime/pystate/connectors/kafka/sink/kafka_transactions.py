@@ -9,8 +9,8 @@ from typing import Any
 
 from pystate.connectors.kafka.kafka_client import REQUEST_TIMEOUT_S, kafka_client, new_client
 from pystate.connectors.kafka.kafka_failures import Failure, failure_of
-from pystate.connectors.kafka.kafka_writer import RecordSender, producer_settings
-from pystate.connectors.kafka.records import ProducerRecord
+from pystate.connectors.kafka.record_serialization import ProducerRecord
+from pystate.connectors.kafka.sink.kafka_writer import RecordSender, producer_settings
 
 TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = 300_000

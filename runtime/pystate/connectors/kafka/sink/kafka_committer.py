@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pystate.common.configuration.groups.sink_options import UnknownCommits
-from pystate.connectors.kafka.commit_register import CommitRegister, CommitRegisters
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.kafka_failures import Failure, failure_of
-from pystate.connectors.kafka.limits import HINT, RefusedRecord, TopicLimits
-from pystate.connectors.kafka.markers import Markers, UnknownCommitError, marker_partition
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema, ProducerRecord
-from pystate.connectors.kafka.transaction import TRANSACTION_TIMEOUT, KafkaTransactions
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema, ProducerRecord
+from pystate.connectors.kafka.sink.commit_markers import Markers, UnknownCommitError, marker_partition
+from pystate.connectors.kafka.sink.commit_register import CommitRegister, CommitRegisters
+from pystate.connectors.kafka.sink.kafka_transactions import TRANSACTION_TIMEOUT, KafkaTransactions
+from pystate.connectors.kafka.sink.topic_limits import HINT, RefusedRecord, TopicLimits
 from pystate.connectors.kafka.upserts import UpsertBuffer
 from pystate.connectors.sink import CommitRequest, SinkWriter
 from pystate.connectors.write_ahead import STAMPED_VERSION, WriteAheadCommitter, WriteAheadWriter, records_of, settle_unknown

@@ -9,14 +9,14 @@ from typing import Any, Protocol
 from pystate.common.errors import ExternalSystemError
 from pystate.common.time import current_time_ms
 from pystate.connectors.bad_records import Refused, RefusedRecords
-from pystate.connectors.kafka.fetcher import MOST_MESSAGES
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, reason
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
-from pystate.connectors.kafka.partition_metrics import CURRENT_OFFSET, partition_groups
-from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
 from pystate.connectors.kafka.record_deserialization import ConsumerRecord, RecordReading
-from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.kafka.topic_identity import NEVER, FindTopics, FoundTopic, MadeAnew, TopicProof, made_anew
+from pystate.connectors.kafka.source.fetcher import MOST_MESSAGES
+from pystate.connectors.kafka.source.partition_metrics import CURRENT_OFFSET, partition_groups
+from pystate.connectors.kafka.source.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.kafka.source.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.source.topic_identity import NEVER, FindTopics, FoundTopic, MadeAnew, TopicProof, made_anew
 from pystate.connectors.poll_size import PollSize
 from pystate.connectors.source import InputStatus, ReaderOutput, SourceReader, SourceReaderContext
 from pystate.core.metrics.metric_catalog import PENDING_RECORDS

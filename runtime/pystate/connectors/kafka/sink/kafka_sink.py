@@ -14,10 +14,10 @@ from pystate.connectors.client_package import check_installed
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.kafka.kafka_client import BOOTSTRAP_SERVERS
-from pystate.connectors.kafka.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
-from pystate.connectors.kafka.kafka_writer import KafkaWriter
-from pystate.connectors.kafka.markers import MARKER_TOPIC, Markers
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.sink.commit_markers import MARKER_TOPIC, Markers
+from pystate.connectors.kafka.sink.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
+from pystate.connectors.kafka.sink.kafka_writer import KafkaWriter
 from pystate.connectors.kafka.upserts import UpsertBuffer, UpsertKafkaRecordSerializationSchema
 from pystate.connectors.sink import CommitterInitContext, InitContext, Sink, SinkWriter, SupportsCommitter, WriterInitContext
 

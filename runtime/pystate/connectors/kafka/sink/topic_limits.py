@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pystate.common.text.bounded_text import bounded_text
 from pystate.common.time import current_time_ms
 from pystate.connectors.kafka.kafka_client import REQUEST_TIMEOUT_S, answer_of, kafka_client, new_admin, reason
-from pystate.connectors.kafka.records import ProducerRecord
+from pystate.connectors.kafka.record_serialization import ProducerRecord
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, KafkaException
 from pystate.common.serialization import DeserializationSchema
 from pystate.connectors.kafka.offsets import KafkaTopicPartition
 from pystate.connectors.kafka.record_deserialization import KafkaRecordDeserializationSchema
-from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.kafka.topic_identity import FoundTopic
+from pystate.connectors.kafka.source.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.source.topic_identity import FoundTopic
 from pystate.core.metrics.metric import Counter
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.serialization import SimpleStringSchema
-from pystate.connectors.kafka import topic_identity
-from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
-from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
+from pystate.connectors.kafka.source import topic_identity
+from pystate.connectors.kafka.source.partition_split import KafkaPartitionSplit
+from pystate.connectors.kafka.source.topic_identity import TopicMadeAnewError
 from pystate.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from pystate.runtime.job_folder.restart_strategies import is_fatal
 from pystate.testing import SourceTestHarness

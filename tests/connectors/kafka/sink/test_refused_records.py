@@ -11,9 +11,9 @@ from pystate.common.errors import CommitError, PystateError
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.kafka.kafka_failures import TABLE, Failure, failure_of
-from pystate.connectors.kafka.kafka_sink import DEAD_LETTERS, KafkaSink
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
-from tests.connectors.kafka.sinks import Crash, Steps, builder, opened, values
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.sink.kafka_sink import DEAD_LETTERS, KafkaSink
+from tests.connectors.kafka.sink.sinks import Crash, Steps, builder, opened, values
 from tests.servers.kafka_broker import missing, running_broker
 from tests.waiting import wait_until
 

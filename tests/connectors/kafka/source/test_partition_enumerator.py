@@ -9,12 +9,12 @@ import pytest
 
 from pystate.common.errors import JobGraphError, RestoreError
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetResetStrategy, KafkaOffsetsInitializer
-from pystate.connectors.kafka.partition_enumerator import KafkaPartitionEnumerator
-from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
-from pystate.connectors.kafka.split_source import KafkaSplitSource
-from pystate.connectors.kafka.topic_identity import TopicMadeAnewError
+from pystate.connectors.kafka.source.partition_enumerator import KafkaPartitionEnumerator
+from pystate.connectors.kafka.source.partition_reader import KafkaPartitionReader
+from pystate.connectors.kafka.source.split_source import KafkaSplitSource
+from pystate.connectors.kafka.source.topic_identity import TopicMadeAnewError
 from pystate.connectors.source import Boundedness, StartsAt
-from tests.connectors.kafka.fake_consumer import Context, Fetcher, place, settings, topics_of
+from tests.connectors.kafka.source.fake_consumer import Context, Fetcher, place, settings, topics_of
 from tests.waiting import wait_until
 
 LATEST, COMMITTED = KafkaOffsetsInitializer.latest(), KafkaOffsetsInitializer.committed_offsets

@@ -14,9 +14,9 @@ from typing import Any
 from pystate.common.errors import PystateError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError, kafka_client, new_client, reason
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaTopicPartition
-from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
-from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.kafka.topic_identity import FindTopics, FoundTopic, MadeAnew
+from pystate.connectors.kafka.source.partition_split import KafkaPartitionSplit
+from pystate.connectors.kafka.source.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.source.topic_identity import FindTopics, FoundTopic, MadeAnew
 
 MOST_MESSAGES = 1000
 """What is fetched at once: a batch."""

@@ -7,7 +7,7 @@ import pytest
 from pystate.common.errors import PystateError
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.testing import SinkTestHarness
-from tests.connectors.kafka.sinks import builder, values
+from tests.connectors.kafka.sink.sinks import builder, values
 
 
 def opened(sink):

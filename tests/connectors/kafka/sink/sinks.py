@@ -7,8 +7,8 @@ from typing import Any
 
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
-from pystate.connectors.kafka.kafka_sink import KafkaSink, KafkaSinkBuilder
-from pystate.connectors.kafka.records import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
+from pystate.connectors.kafka.sink.kafka_sink import KafkaSink, KafkaSinkBuilder
 from pystate.testing import SinkTestHarness
 
 

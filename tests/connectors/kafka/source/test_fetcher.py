@@ -8,13 +8,13 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from pystate.common.errors import ExternalSystemError
-from pystate.connectors.kafka import fetcher as fetcher_module
-from pystate.connectors.kafka.fetcher import PartitionFetcher
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.offsets import EARLIEST
-from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
-from pystate.connectors.kafka.topic_identity import MadeAnew
-from tests.connectors.kafka.fake_consumer import Consumer, Message, place, settings, topics_of
+from pystate.connectors.kafka.source import fetcher as fetcher_module
+from pystate.connectors.kafka.source.fetcher import PartitionFetcher
+from pystate.connectors.kafka.source.partition_split import KafkaPartitionSplit
+from pystate.connectors.kafka.source.topic_identity import MadeAnew
+from tests.connectors.kafka.source.fake_consumer import Consumer, Message, place, settings, topics_of
 from tests.waiting import LONGEST_S, wait_until
 
 

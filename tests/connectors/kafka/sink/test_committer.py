@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import CommitError, PystateError
-from pystate.connectors.kafka.markers import MARKER_TOPIC
+from pystate.connectors.kafka.sink.commit_markers import MARKER_TOPIC
 from pystate.testing import SinkTestHarness
-from tests.connectors.kafka.sinks import Crash, Steps, builder, opened, values
+from tests.connectors.kafka.sink.sinks import Crash, Steps, builder, opened, values
 from tests.waiting import LONGEST_S
 
 STEPS = ["taken", "begun", "produced", "marked", "flushed", "noted", "committed"]

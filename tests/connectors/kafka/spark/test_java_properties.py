@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import JobGraphError
-from pystate.connectors.kafka.java_properties import librdkafka_properties
 from pystate.connectors.kafka.kafka_client import new_client
+from pystate.connectors.kafka.spark.java_properties import librdkafka_properties
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pystate.common.errors import RestoreError
-from pystate.connectors.kafka.fetcher import PartitionFetcher
-from pystate.connectors.kafka.kafka_cluster import KafkaCluster
 from pystate.connectors.kafka.offsets import KafkaOffsetResetStrategy, KafkaTopicPartition, OffsetsKind, partition_offsets
-from pystate.connectors.kafka.partition_enumerator import KafkaPartitionEnumerator
-from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
-from pystate.connectors.kafka.partition_split import KafkaPartitionSplit
-from pystate.connectors.kafka.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.source.fetcher import PartitionFetcher
+from pystate.connectors.kafka.source.kafka_cluster import KafkaCluster
+from pystate.connectors.kafka.source.partition_enumerator import KafkaPartitionEnumerator
+from pystate.connectors.kafka.source.partition_reader import KafkaPartitionReader
+from pystate.connectors.kafka.source.partition_split import KafkaPartitionSplit
+from pystate.connectors.kafka.source.split_settings import KafkaSplitSettings
 from pystate.connectors.read_by_spark import GoesOnAfterSpark
 from pystate.connectors.source import Boundedness, Source, SourceReaderContext, SplitEnumeratorContext, StartsAt
 

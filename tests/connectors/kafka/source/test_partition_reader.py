@@ -8,11 +8,11 @@ from confluent_kafka import KafkaError
 from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer
-from pystate.connectors.kafka.partition_reader import KafkaPartitionReader
-from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
-from pystate.connectors.kafka.topic_identity import MadeAnew, TopicMadeAnewError
+from pystate.connectors.kafka.source.partition_reader import KafkaPartitionReader
+from pystate.connectors.kafka.source.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.kafka.source.topic_identity import MadeAnew, TopicMadeAnewError
 from pystate.connectors.source import InputStatus
-from tests.connectors.kafka.fake_consumer import Context, Fetcher, Message, Output, end_of, place, settings, topics_of
+from tests.connectors.kafka.source.fake_consumer import Context, Fetcher, Message, Output, end_of, place, settings, topics_of
 
 LATEST = KafkaOffsetsInitializer.latest()
 

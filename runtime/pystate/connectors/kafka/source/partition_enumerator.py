@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from pystate.common.errors import PystateError
 from pystate.common.time import current_time_ms
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer, KafkaTopicPartition
-from pystate.connectors.kafka.partition_split import ASSIGNED, KafkaPartitionSplit
-from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.kafka.topic_identity import FoundTopic
+from pystate.connectors.kafka.source.partition_split import ASSIGNED, KafkaPartitionSplit
+from pystate.connectors.kafka.source.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.source.topic_identity import FoundTopic
 from pystate.connectors.source import SplitEnumerator, SplitEnumeratorContext
 
 _LOG = logging.getLogger(__name__)

@@ -10,14 +10,14 @@ import pytest
 
 from pystate.common.configuration.groups.sink_options import SinkOptions, UnknownCommits
 from pystate.common.errors import CommitError, PystateError
-from pystate.connectors.kafka import commit_register
 from pystate.connectors.kafka import kafka_client as client
-from pystate.connectors.kafka import kafka_sink as sink_module
-from pystate.connectors.kafka import markers as markers_module
-from pystate.connectors.kafka.commit_register import MOST_KEPT, CommitRegister, CommitRegisters
 from pystate.connectors.kafka.kafka_failures import Failure, failure_of
-from pystate.connectors.kafka.markers import CLOCK_SLACK_MS, MARKER_TOPIC, PARTITIONS, Markers, marker_partition
-from tests.connectors.kafka.sinks import builder, opened, values
+from pystate.connectors.kafka.sink import commit_markers as markers_module
+from pystate.connectors.kafka.sink import commit_register
+from pystate.connectors.kafka.sink import kafka_sink as sink_module
+from pystate.connectors.kafka.sink.commit_markers import CLOCK_SLACK_MS, MARKER_TOPIC, PARTITIONS, Markers, marker_partition
+from pystate.connectors.kafka.sink.commit_register import MOST_KEPT, CommitRegister, CommitRegisters
+from tests.connectors.kafka.sink.sinks import builder, opened, values
 
 MINE = f"kafka-sink-{'0' * 32}-operator-0"
 

@@ -26,8 +26,8 @@ from pystate.connectors.kafka.offsets import (
     KafkaTopicPartition,
     OffsetsKind,
 )
-from pystate.connectors.kafka.split_settings import KafkaSplitSettings
-from pystate.connectors.kafka.topic_identity import FoundTopic
+from pystate.connectors.kafka.source.split_settings import KafkaSplitSettings
+from pystate.connectors.kafka.source.topic_identity import FoundTopic
 
 Offsets = dict[KafkaTopicPartition, int]
 

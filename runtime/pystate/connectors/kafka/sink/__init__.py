@@ -1,0 +1,1 @@
+"""The sink to Kafka: its writers, transactions, commit markers and registers."""

@@ -1,0 +1,1 @@
+"""Kafka read in slots: partitions as splits, their enumerator, reader and fetcher."""
