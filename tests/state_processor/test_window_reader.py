@@ -29,7 +29,7 @@ from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.state_processor import SavepointReader, WindowReaderFunction, window_reader
 from pystate.testing import WindowOperatorTestHarness
 from tests.fixtures import all_kinds
-from tests.testing.test_windows import Mean, add
+from tests.testing.windows.test_windows import Mean, add
 
 ms = Time.milliseconds
 PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])

@@ -18,7 +18,7 @@ from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.testing import TwoInputOperatorTestHarness
 from tests.hypothesis_profiles import in_short_and_at_length, of_test
-from tests.testing.test_time_model import BETWEEN, EXAMPLES, KEYS, PLACES, Subtasks
+from tests.testing.windows.test_time_model import BETWEEN, EXAMPLES, KEYS, PLACES, Subtasks
 
 LATE = (OutputTag("late left"), OutputTag("late right"))
 TYPED = Types.TUPLE([Types.STRING(), Types.LONG()])

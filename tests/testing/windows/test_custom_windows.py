@@ -10,7 +10,7 @@ from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssig
 from pystate.core.api.window.triggers import EventTimeTrigger, Trigger
 from pystate.core.api.window.window_functions import WindowFunction
 from pystate.core.api.window.windows import Window
-from tests.testing.test_windows import BACKENDS, entries, windows
+from tests.testing.windows.test_windows import BACKENDS, entries, windows
 
 
 class Letters(Window):

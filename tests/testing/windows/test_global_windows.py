@@ -8,7 +8,7 @@ from pystate.common.errors import RecordError
 from pystate.core.api.window.assigners import GlobalWindows
 from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, EventTimeTrigger, PurgingTrigger
 from pystate.core.api.window.windows import MAX_TIMESTAMP
-from tests.testing.test_windows import BACKENDS, entries, ms, windows
+from tests.testing.windows.test_windows import BACKENDS, entries, ms, windows
 
 
 @BACKENDS

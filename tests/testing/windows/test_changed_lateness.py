@@ -16,7 +16,7 @@ from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, CountTr
 from pystate.core.api.window.window_functions import ProcessWindowFunction
 from pystate.core.api.window.windows import MAX_TIMESTAMP
 from pystate.testing import WindowOperatorTestHarness
-from tests.testing.test_closed_windows import Sum
+from tests.testing.windows.test_closed_windows import Sum
 
 BACKENDS = ("hashmap", "rocksdb")
 ms = Time.milliseconds
