@@ -16,7 +16,7 @@ from pystate.common.configuration.groups.checkpointing_options import Checkpoint
 from pystate.common.configuration.groups.checkpointing_options import ExternalizedCheckpointRetention as Retention
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, NoSnapshotError, PystateError
 from pystate.common.job_status import JobStatus
-from pystate.ops.jobmanager.cached_operations import OperationNotFoundError
+from pystate.ops.jobmanager.supervision.cached_operations import OperationNotFoundError
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics, CheckpointStatistics, CheckpointStatsStatus
 from pystate.runtime.rest.failure_messages import FailureCause
 from pystate.runtime.rest.job_messages import JobDetails, MultipleJobsDetails

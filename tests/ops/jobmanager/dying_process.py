@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
-from pystate.ops.jobmanager.job_manager_runner import JobManagerRunner
+from pystate.ops.jobmanager.supervision.job_manager_runner import JobManagerRunner
 
 _CALLS = ("open", "mkdir", "rename", "replace", "unlink", "remove", "link", "symlink", "truncate", "rmdir", "fsync")
 

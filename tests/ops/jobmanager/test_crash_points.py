@@ -17,7 +17,7 @@ from pystate.ops.jobmanager.high_availability.replicated_folders import Replicat
 from pystate.ops.jobmanager.job_store import JobStoreTerms
 from pystate.ops.jobmanager.jobs.job_folders import JobFolders, LocalJobFolders
 from pystate.ops.jobmanager.leadership import LeadershipLostError
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.recovery_terms import RecoveryTerms
 from pystate.runtime.job_folder.restart_strategies import FixedDelayRestartBackoffTimeStrategy

@@ -17,8 +17,8 @@ from pystate.common.job_status import JobStatus
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.storage.ownership import claimant
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
-from pystate.ops.jobmanager.savepoint_disposal import dispose
-from pystate.ops.jobmanager.snapshot_owners import SnapshotInUseError
+from pystate.ops.jobmanager.disposal.savepoint_disposal import dispose
+from pystate.ops.jobmanager.disposal.snapshot_owners import SnapshotInUseError
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
 from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator

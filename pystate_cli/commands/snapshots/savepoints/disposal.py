@@ -36,7 +36,7 @@ def dispose(session: Session, text: str, job_manager: str | None, *, as_json: bo
     Raises:
         PystateError: It doesn't exist, a job needs it, or it can't be deleted.
     """
-    from pystate.ops.jobmanager.savepoint_disposal import dispose as delete
+    from pystate.ops.jobmanager.disposal.savepoint_disposal import dispose as delete
 
     console = session.console
     location = find_snapshot(session, text)

@@ -15,7 +15,7 @@ from pystate.common.configuration.groups.checkpointing_options import Checkpoint
 from pystate.common.configuration.groups.job_manager_options import HighAvailabilityOptions, JobManagerOptions
 from pystate.common.errors import PystateError
 from pystate.ops.jobmanager.dispatcher import Dispatcher
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.submission import SubmissionFile
 
 logger = logging.getLogger(__name__)

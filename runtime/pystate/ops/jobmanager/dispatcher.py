@@ -16,18 +16,18 @@ from pystate.ops.jobmanager.driver_starts import DriverStarts
 from pystate.ops.jobmanager.drivers.class_data_trainer import ClassDataTrainer
 from pystate.ops.jobmanager.drivers.driver_heartbeat import HeartbeatTerms
 from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher, DriverRefusedError
-from pystate.ops.jobmanager.embedded_jobs import EmbeddedJobs
-from pystate.ops.jobmanager.job_checkpoints import StatisticsFiles
 from pystate.ops.jobmanager.job_recovery import JobRecovery
-from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.job_store import JobStore, JobStoreTerms
 from pystate.ops.jobmanager.jobs.job_folders import JobFolders, LocalJobFolders
 from pystate.ops.jobmanager.leadership import Leadership, OnlyJobManager
 from pystate.ops.jobmanager.registration.registered_jobs import RegisteredJobs
 from pystate.ops.jobmanager.retried_steps import JobManagerEndsError, RetriedSteps
-from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
 from pystate.ops.jobmanager.spare_drivers.spare_drivers import SpareDrivers
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.embedded_jobs import EmbeddedJobs
+from pystate.ops.jobmanager.supervision.job_checkpoints import StatisticsFiles
+from pystate.ops.jobmanager.supervision.job_registry import JobRegistry
+from pystate.ops.jobmanager.supervision.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.job_record import JobRecord
 from pystate.runtime.job_folder.small_files import EnvironmentFile
 from pystate.runtime.job_folder.submission import Submission, SubmissionFile

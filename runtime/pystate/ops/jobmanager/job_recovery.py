@@ -10,10 +10,10 @@ from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.processes import this_machine
 from pystate.ops.jobmanager.drivers.driver_process import AdoptedDriver, DriverLauncher
-from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.jobs.job_folders import JobFolders
-from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.job_registry import JobRegistry
+from pystate.ops.jobmanager.supervision.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.content import DamagedFileError
 from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_record import JobRecord, JobVerdict, RecordPhase, record_token, remove_older_records

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.job_manager_options import JobManagerOptions
-from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.jobs.job_folders import JobFolders
 from pystate.ops.jobmanager.leadership import Leadership, LeadershipInDoubtError, LeadershipLostError
+from pystate.ops.jobmanager.supervision.job_registry import JobRegistry
 
 T = TypeVar("T")
 

@@ -20,11 +20,11 @@ from pystate.common.files.home import new_job_id, parse_job_id
 from pystate.common.files.refused_files import is_of_files, refused
 from pystate.common.time import current_time_ms
 from pystate.ops.jobmanager import resubmission
-from pystate.ops.jobmanager.cached_operations import OperationNotFoundError
 from pystate.ops.jobmanager.dispatcher import Dispatcher
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.ops.jobmanager.leadership import LeadershipLostError
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.cached_operations import OperationNotFoundError
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.ops.rescaling import Calls, Rescaling
 from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.rescaling_file import RescalingFile, SuccessorStart

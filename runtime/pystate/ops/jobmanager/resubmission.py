@@ -16,7 +16,7 @@ from pystate.common.files.home import new_job_id
 from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 from pystate.ops.jobmanager.dispatcher import Dispatcher
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.resubmission_file import Keeper, Resubmission
 from pystate.runtime.job_folder.small_files import EnvironmentFile
 from pystate.runtime.job_folder.submission import SubmissionFile

@@ -14,12 +14,12 @@ from pystate.ops.jobmanager.dashboard.dashboard_routes import dashboard_routes
 from pystate.ops.jobmanager.dashboard.sessions import DashboardSessions, SessionTokens
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.disposal.savepoint_disposal import SavepointDisposals
 from pystate.ops.jobmanager.registration.registrations import Registrations
 from pystate.ops.jobmanager.rescalings import Rescalings
 from pystate.ops.jobmanager.rest.app import HANDLERS, ROUTES, rest_routes
 from pystate.ops.jobmanager.rest.own_calls import OwnCalls
 from pystate.ops.jobmanager.rest.route import RestContext
-from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals
 from pystate.ops.jobmanager.web.request_guard import RequestGuard
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 

@@ -13,8 +13,8 @@ from pystate.common.errors import CheckpointFailedError
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, read_json, write_json
 from pystate.common.processes.control import ControlServer, new_secret
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverProtocolError, DriverUnreachableError, call_driver
-from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.job_record import JobRecord
 from tests.waiting import LONGEST_S
 

@@ -16,11 +16,15 @@ from starlette.testclient import TestClient
 
 from pystate.common.errors import SnapshotError, UsageError
 from pystate.common.files.home import PystateHome
-from pystate.ops.jobmanager import savepoint_disposal
+from pystate.ops.jobmanager.disposal import savepoint_disposal
+from pystate.ops.jobmanager.disposal.savepoint_disposal import (
+    DisposalNotFoundError,
+    SavepointDisposals,
+    TooManyDisposalsError,
+)
 from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.rest.json_body import MAX_DEPTH, parse_body
 from pystate.ops.jobmanager.rest.route import RestRoute
-from pystate.ops.jobmanager.savepoint_disposal import DisposalNotFoundError, SavepointDisposals, TooManyDisposalsError
 from pystate.ops.jobmanager.web import request_guard
 from pystate.ops.jobmanager.web.request_guard import RequestTooLargeError, RequestTooSlowError, read_body
 from tests.ops.jobmanager.harness import eventually

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from pystate.common.errors import SnapshotError
 from pystate.common.job_status import JobStatus
-from pystate.ops.jobmanager import savepoint_disposal
+from pystate.ops.jobmanager.disposal import savepoint_disposal
 from pystate.ops.jobmanager.rest.app import ROUTES
 from pystate.ops.jobmanager.rest.openapi import openapi_document
 from tests.ops.jobmanager.rest.in_process import HOME_TOKEN, InProcess

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from pystate.common.files.home import read_json
-from pystate.ops.jobmanager import job_manager_runner
 from pystate.ops.jobmanager.rest.rest_errors import CLIENT_HEADER
+from pystate.ops.jobmanager.supervision import job_manager_runner
 from tests.ops.jobmanager.harness import eventually
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.runtime.checkpoint.stats.tasks import COUNT

@@ -36,11 +36,11 @@ from pystate.ops.jobmanager.drivers.driver_gateway import (
     DriverUnreachableError,
     call_driver,
 )
-from pystate.ops.jobmanager.embedded_jobs import EmbeddedJob
-from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
 from pystate.ops.jobmanager.registration.observed_time import ObservedTime
-from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervision.embedded_jobs import EmbeddedJob
+from pystate.ops.jobmanager.supervision.job_registry import JobRegistry
+from pystate.ops.jobmanager.supervision.shared_services import JobManagerSharedServices
 from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.job_record import RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from pystate.common.errors import PystateError
 from pystate.common.text.plain_data import to_plain
+from pystate.ops.jobmanager.disposal.storage_threads import StorageThreads
 from pystate.ops.jobmanager.rest.json_body import parse_body
 from pystate.ops.jobmanager.rest.openapi import openapi_route
 from pystate.ops.jobmanager.rest.parameters import check_spelling
@@ -45,7 +46,6 @@ from pystate.ops.jobmanager.rest.routes import rescaling_routes as rescaling
 from pystate.ops.jobmanager.rest.routes import resubmission_routes as resubmission
 from pystate.ops.jobmanager.rest.routes import savepoint_routes as savepoints
 from pystate.ops.jobmanager.rest.routes import snapshot_routes as snapshots
-from pystate.ops.jobmanager.storage_threads import StorageThreads
 from pystate.ops.jobmanager.web.request_guard import read_body
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 

@@ -36,14 +36,14 @@ from pystate.core.queryable.query_errors import (
     WrongKeyTypeError,
     WrongNamespaceError,
 )
-from pystate.ops.jobmanager.cached_operations import OperationNotFoundError, RequestRefusedError
+from pystate.ops.jobmanager.disposal.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
+from pystate.ops.jobmanager.disposal.storage_threads import StorageSilentError
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
-from pystate.ops.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.ops.jobmanager.leadership import LeadershipLostError
 from pystate.ops.jobmanager.rescalings import RescalingNotFoundError, RescalingRefusedError
 from pystate.ops.jobmanager.resubmission import NotKeptError, SuccessorThereError
-from pystate.ops.jobmanager.savepoint_disposal import DisposalNotFoundError, TooManyDisposalsError
-from pystate.ops.jobmanager.storage_threads import StorageSilentError
+from pystate.ops.jobmanager.supervision.cached_operations import OperationNotFoundError, RequestRefusedError
+from pystate.ops.jobmanager.supervision.job_checkpoints import CheckpointNotFoundError
 from pystate.ops.jobmanager.web.request_guard import RequestTooLargeError, RequestTooSlowError
 from pystate.ops.jobmanager.web.rest_security import RestSecurity
 from pystate.runtime.job_folder.registration import RegistrationRefusedError, SecretRefusedError

@@ -13,13 +13,13 @@ from starlette.responses import Response
 from pystate.common.errors import UsageError
 from pystate.ops.jobmanager.disks import Disks
 from pystate.ops.jobmanager.dispatcher import Dispatcher
+from pystate.ops.jobmanager.disposal.savepoint_disposal import SavepointDisposals
 from pystate.ops.jobmanager.registration.registrations import Registrations
 from pystate.ops.jobmanager.rescalings import Rescalings
 from pystate.ops.jobmanager.rest.failed_triggers import FailedTriggers
 from pystate.ops.jobmanager.rest.parameters import JOB_ID, PATH_PARAMETERS, Parameter
 from pystate.ops.jobmanager.rest.schemas import Schema, schema_of
-from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.ops.jobmanager.web.request_guard import MAX_SMALL_BODY_BYTES
 from pystate.runtime.rest.message import RestMessage
 

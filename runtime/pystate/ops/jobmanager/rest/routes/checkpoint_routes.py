@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pystate.ops.jobmanager.job_checkpoints import CheckpointNotFoundError
 from pystate.ops.jobmanager.rest.parameters import CHECKPOINT_ID, CHOSEN_TRIGGER_ID, VERTEX_ID, one_word, optional_number
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.routes.operation_routes import operation, triggered
 from pystate.ops.jobmanager.rest.status_answers import checkpoint_result
+from pystate.ops.jobmanager.supervision.job_checkpoints import CheckpointNotFoundError
 from pystate.runtime.rest.checkpoint_messages import (
     CheckpointConfigInfo,
     CheckpointingStatistics,

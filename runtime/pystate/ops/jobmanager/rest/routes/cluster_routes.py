@@ -15,7 +15,7 @@ from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.parameters import TASK_MANAGER_ID
 from pystate.ops.jobmanager.rest.rest_errors import NotFoundError
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.rest.cluster_messages import ClusterOverview, DashboardConfiguration, StandbyConfiguration
 from pystate.runtime.rest.message import EmptyResponseBody
 from pystate.runtime.rest.task_manager_messages import (

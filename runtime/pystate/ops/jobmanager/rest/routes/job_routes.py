@@ -16,7 +16,7 @@ from pystate.ops.jobmanager.rest.parameters import VERTEX_ID, Parameter, number
 from pystate.ops.jobmanager.rest.rest_errors import NotFoundError
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import words
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.restart_strategies import restart_strategy
 from pystate.runtime.job_folder.submission import SubmissionFile
 from pystate.runtime.rest.job_detail_messages import (

@@ -21,13 +21,13 @@ from pystate.core.metrics.metric_catalog import system_metric
 from pystate.core.metrics.prometheus_text import PrometheusText
 from pystate.core.metrics.sample import MetricKind, MetricSample, gauge, value_text
 from pystate.core.metrics.store import Figure, JobMetricStore, SubtaskMetricStore, TaskMetricStore, figures
-from pystate.ops.jobmanager.metric_fetcher import TIMEOUT_SECONDS
 from pystate.ops.jobmanager.rest import status_answers as messages
 from pystate.ops.jobmanager.rest.job_figures import job_figures
 from pystate.ops.jobmanager.rest.parameters import SUBTASK_INDEX, VERTEX_ID, Parameter
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.metric_fetcher import TIMEOUT_SECONDS
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.rest.metric_messages import AggregatedMetric, JobMetric, JobMetrics, JobsFigures, Metric
 
 _AGGREGATES: dict[str, Callable[[list[float]], float]] = {

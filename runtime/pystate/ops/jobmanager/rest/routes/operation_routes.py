@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pystate.common.errors import JobNotFoundError, JobTerminatedError
-from pystate.ops.jobmanager.cached_operations import OperationNotFoundError
 from pystate.ops.jobmanager.rest.parameters import CHOSEN_TRIGGER_ID, JOB_ID, TRIGGER_ID
 from pystate.ops.jobmanager.rest.route import RestRequest
+from pystate.ops.jobmanager.supervision.cached_operations import OperationNotFoundError
 from pystate.runtime.rest.operation_messages import TriggerResponse
 
 

@@ -11,10 +11,10 @@ from pystate.common.text.bounded_text import shown
 from pystate.core.queryable.kv_state_messages import MAX_ENTRIES
 from pystate.core.queryable.outcomes import Consistency, QueryOutcome
 from pystate.core.queryable.query_errors import query_error
-from pystate.ops.jobmanager.job_queries import JsonRead
 from pystate.ops.jobmanager.rest.parameters import MAX_TEXT, Parameter, number, one_word, required_text, text_or_none
 from pystate.ops.jobmanager.rest.route import RestRequest, RestRoute
 from pystate.ops.jobmanager.rest.schemas import TEXT, Schema, array, nullable, record
+from pystate.ops.jobmanager.supervision.job_queries import JsonRead
 from pystate.runtime.rest.query_messages import KvStateAnswer, KvStateAnswers, QueryableStates
 
 MAX_READS_OF_A_REQUEST = 1000

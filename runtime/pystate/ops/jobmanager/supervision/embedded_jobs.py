@@ -10,10 +10,10 @@ from typing import Any
 from pystate.common.errors import PystateError, UsageError
 from pystate.common.files.home import JobDirectory, PystateHome, parse_job_id
 from pystate.common.time import current_time_ms
-from pystate.ops.jobmanager.job_registry import JobRegistry
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
-from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.job_registry import JobRegistry
+from pystate.ops.jobmanager.supervision.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 from pystate.runtime.job_folder.job_liveness import settled_status
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile

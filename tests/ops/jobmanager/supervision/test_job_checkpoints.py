@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import ControlError, CorruptSnapshotError
-from pystate.ops.jobmanager import job_checkpoints
-from pystate.ops.jobmanager.job_checkpoints import JobCheckpoints, StatisticsFiles
+from pystate.ops.jobmanager.supervision import job_checkpoints
+from pystate.ops.jobmanager.supervision.job_checkpoints import JobCheckpoints, StatisticsFiles
 from tests.runtime.checkpoint.stats.statistics import Statistics
 
 

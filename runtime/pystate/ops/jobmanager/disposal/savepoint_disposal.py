@@ -16,8 +16,8 @@ from pystate.common.text.bounded_text import bounded_text
 from pystate.core.snapshot.metadata import read_metadata
 from pystate.core.snapshot.storage.shared_state_folder import free_shared_files
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
-from pystate.ops.jobmanager.snapshot_owners import check_unused
-from pystate.ops.jobmanager.storage_threads import StorageThreads
+from pystate.ops.jobmanager.disposal.snapshot_owners import check_unused
+from pystate.ops.jobmanager.disposal.storage_threads import StorageThreads
 
 logger = logging.getLogger(__name__)
 

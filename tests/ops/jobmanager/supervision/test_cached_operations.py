@@ -7,8 +7,8 @@ import pytest
 from pystate.common.errors import JobTerminatedError
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
-from pystate.ops.jobmanager.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
+from pystate.ops.jobmanager.supervision.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.operation_file import OperationKind
 

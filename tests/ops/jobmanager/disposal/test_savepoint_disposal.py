@@ -21,9 +21,9 @@ from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes, claimant
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
 from pystate.ops.catalog.listing import find_snapshots
-from pystate.ops.jobmanager.savepoint_disposal import SavepointDisposals, dispose
-from pystate.ops.jobmanager.snapshot_owners import SnapshotInUseError, check_unused
-from pystate.ops.jobmanager.storage_threads import StorageThreads
+from pystate.ops.jobmanager.disposal.savepoint_disposal import SavepointDisposals, dispose
+from pystate.ops.jobmanager.disposal.snapshot_owners import SnapshotInUseError, check_unused
+from pystate.ops.jobmanager.disposal.storage_threads import StorageThreads
 from pystate.runtime.job_folder.job_liveness import job_runs
 from tests.core.snapshot.snapshots import V0, write_checkpoint, write_incremental, write_savepoint
 from tests.ops.jobmanager.harness import Manager, eventually
@@ -342,7 +342,7 @@ def test_a_folder_that_is_swapped_for_a_link_meanwhile_is_not_followed(
         folder(mine).rename(tmp_path / "aside")
         folder(mine).symlink_to(folder(theirs))
 
-    monkeypatch.setattr("pystate.ops.jobmanager.savepoint_disposal.check_unused", swap)
+    monkeypatch.setattr("pystate.ops.jobmanager.disposal.savepoint_disposal.check_unused", swap)
     with pytest.raises(SnapshotError, match="Cannot delete"):
         dispose(home, mine)
 
@@ -397,7 +397,7 @@ def test_a_storage_that_hangs_takes_no_thread_for_good(home: PystateHome, tmp_pa
 def test_the_end_of_a_process_does_not_wait_for_a_storage_that_hangs() -> None:
     program = (
         "import threading\n"
-        "from pystate.ops.jobmanager.storage_threads import StorageThreads\n"
+        "from pystate.ops.jobmanager.disposal.storage_threads import StorageThreads\n"
         "begun = threading.Event()\n"
         "threads = StorageThreads('t', 1, 60, clock=lambda: 99 if begun.is_set() else 0)\n"
         "future = threads.submit(lambda: (begun.set(), threading.Event().wait()), 'It')\n"

@@ -27,7 +27,7 @@ from pystate.ops.jobmanager.drivers.job_status_provider import JobStatusProvider
 from pystate.ops.jobmanager.jobs.job_leftovers import remove_job_copies
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
 from pystate.ops.jobmanager.leadership import LeadershipInDoubtError, LeadershipLostError
-from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervision.shared_services import JobManagerSharedServices
 from pystate.runtime.job_folder.driver_term import begin_term
 from pystate.runtime.job_folder.job_record import JobVerdict, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pystate.common.time import current_time_ms
 from pystate.ops.jobmanager.driver_starts import DriverStarts
 from pystate.ops.jobmanager.drivers.driver_heartbeat import HeartbeatTerms
-from pystate.ops.jobmanager.job_checkpoints import StatisticsFiles
 from pystate.ops.jobmanager.leadership import Leadership, OnlyJobManager
 from pystate.ops.jobmanager.retried_steps import RetriedSteps
+from pystate.ops.jobmanager.supervision.job_checkpoints import StatisticsFiles
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from pystate.common.errors import JobNotFoundError
 from pystate.common.files.home import parse_job_id
-from pystate.ops.jobmanager.supervised_job import SupervisedJob
+from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
 
 
 class JobRegistry:

@@ -10,8 +10,8 @@ from pystate.common.job_status import JobStatus
 from pystate.core.metrics.last_metrics import LastMetrics
 from pystate.core.metrics.store import figures
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
-from pystate.ops.jobmanager.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
 from pystate.ops.jobmanager.rest.routes import metric_routes
+from pystate.ops.jobmanager.supervision.metric_fetcher import TIMEOUT_SECONDS, MetricFetcher
 from tests.core.metrics.metrics_answer import driver_metrics, metrics_answer
 from tests.runtime.checkpoint.stats.statistics import Statistics
 from tests.waiting import LONGEST_S

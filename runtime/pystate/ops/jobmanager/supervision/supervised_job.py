@@ -10,15 +10,15 @@ from pystate.common.errors import PystateError
 from pystate.common.files.home import JobDirectory
 from pystate.common.job_status import JobStatus
 from pystate.core.metrics.last_metrics import read_last_metrics
-from pystate.ops.jobmanager.cached_operations import CachedOperationsHandler
 from pystate.ops.jobmanager.drivers.driver_gateway import CALL_TIMEOUT_SECONDS, DriverGateway
 from pystate.ops.jobmanager.drivers.job_status_provider import JobStatusProvider
-from pystate.ops.jobmanager.job_checkpoints import JobCheckpoints
-from pystate.ops.jobmanager.job_manager_runner import JobManagerRunner
-from pystate.ops.jobmanager.job_queries import JobQueries
 from pystate.ops.jobmanager.jobs.kept_record import KeptRecord
-from pystate.ops.jobmanager.metric_fetcher import MetricFetcher
-from pystate.ops.jobmanager.shared_services import JobManagerSharedServices
+from pystate.ops.jobmanager.supervision.cached_operations import CachedOperationsHandler
+from pystate.ops.jobmanager.supervision.job_checkpoints import JobCheckpoints
+from pystate.ops.jobmanager.supervision.job_manager_runner import JobManagerRunner
+from pystate.ops.jobmanager.supervision.job_queries import JobQueries
+from pystate.ops.jobmanager.supervision.metric_fetcher import MetricFetcher
+from pystate.ops.jobmanager.supervision.shared_services import JobManagerSharedServices
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from pystate.runtime.logs.log_reader import read_log
