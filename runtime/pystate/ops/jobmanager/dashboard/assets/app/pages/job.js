@@ -1,11 +1,11 @@
 // One job: its graph, checkpoints, state, failures, log and settings.
 import { html, useState } from "../preact.js";
-import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, useOrder, usePages, Waiting } from "../components.js";
+import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, useOrder, Waiting } from "../components.js";
 import { age, byteRate, bytes, count, duration, nameOf, nameOfPath, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot, stacked } from "../plots.js";
 import { useAnswer } from "../rest.js";
-import { isOutlier, NO_WATERMARK, tasksOf } from "../tasks.js";
+import { isOutlier, tasksOf } from "../tasks.js";
 import { t } from "../words.js";
 import { Actions } from "./actions.js";
 import { Barriers } from "./barriers.js";
@@ -13,6 +13,7 @@ import { CheckpointsView } from "./checkpoints.js";
 import { ExceptionsView } from "./exceptions.js";
 import { Graph } from "./graph.js";
 import { LogView } from "./log.js";
+import { AllMetrics, MetricPlots, usePicks } from "./metrics.js";
 import { SettingsView } from "./settings.js";
 import { Sources } from "./sources.js";
 import { StateView } from "./state.js";
@@ -68,6 +69,7 @@ function GraphView({ jid, job, session, now }) {
   const metrics = useAnswer(session.loggedIn ? `/pystate/jobs/${jid}/metrics` : null).data;
   const progress = useAnswer(session.loggedIn ? `/pystate/jobs/${jid}/progress` : null).data;
   const tasks = tasksOf(metrics?.metrics);
+  const plots = usePicks(job.name);
   const kept = historyOf(jid);
   const task = tasks.get(picked);
   const lag = figures?.watermark ? Math.max(0, now - figures.watermark) : null;
@@ -87,13 +89,14 @@ function GraphView({ jid, job, session, now }) {
     <${Panel} title=${t("Job graph")} side=${html`<div class="legend"><span><i style=${{ background: "var(--busy)" }}></i>${t("busy")}</span><span><i style=${{ background: "var(--pressed)" }}></i>${t("back-pressured")}</span><span><i style=${{ background: "var(--idle)" }}></i>${t("idle")}</span></div>`}>
       ${job.plan.nodes.length ? html`<${Graph} plan=${job.plan.nodes} tasks=${tasks} picked=${picked} pick=${pick} now=${now} />` : html`<p class="empty">${t("The job has no plan yet.")}</p>`}
     <//>
-    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} metrics=${metrics?.metrics ?? []} />` : job.plan.nodes.length ? html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>` : null}
+    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} metrics=${metrics?.metrics ?? []} plots=${plots} />` : job.plan.nodes.length ? html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>` : null}
     ${job.vertices.length ? html`<${Tasks} vertices=${job.vertices} picked=${picked} pick=${pick} tasks=${tasks} now=${now} />` : null}
     ${kept.at.length ? html`<div class="grid">
       <${Panel} title=${t("Records per second")}><${Plot} label=${t("Records per second, in and out")} unit=${(value) => count(value)} data=${[kept.at, kept.recordsIn, kept.recordsOut]} series=${[{ label: t("in"), color: "--c4" }, { label: t("out"), color: "--c1" }]} /><//>
       ${progress?.["epoch-durations"]?.length ? html`<${Panel} title=${t("Last epochs")} side=${progress["epoch-running"] ? html`<span class="soft small">${t("epoch {epoch} runs for {time}", { epoch: (progress.epoch ?? -1) + 1, time: duration(progress["epoch-running"]) })}</span>` : null}>
         <${Plot} time=${false} label=${t("Duration of the last epochs")} unit=${duration} data=${[progress["epoch-durations"].map((_, index) => progress.epoch - progress["epoch-durations"].length + 1 + index), progress["epoch-durations"]]} series=${[{ label: t("duration"), color: "--c1", bars: true }]} /><//>` : html`<${Panel} title=${t("Busiest subtask")}><${Plot} label=${t("Share of time that the busiest subtask works")} unit=${(value) => `${Math.round(value)} %`} data=${[kept.at, kept.busy]} series=${[{ label: t("busy"), color: "--c4" }]} /><//>`}
     </div>` : null}
+    ${session.loggedIn ? html`<${MetricPlots} jid=${jid} metrics=${metrics?.metrics} plots=${plots} picked=${picked} />` : null}
     ${progress?.epochs?.length ? html`<${Timeline} epochs=${progress.epochs} />` : null}
     ${progress?.engine === "real-time" ? html`<${Barriers} jid=${jid} />` : null}
     <${Sources} jid=${jid} job=${job} metrics=${metrics?.metrics} progress=${progress} loggedIn=${session.loggedIn} now=${now} />
@@ -121,33 +124,9 @@ function Timeline({ epochs }) {
     <${Plot} label=${t("What the parts of the last epochs took")} unit=${duration} data=${[epochs.map((one) => one.began / 1000), ...stacked(layers)]} series=${series} /><//>`;
 }
 
-// Everything that is measured of a task, what the program counts itself among it: a value for each subtask.
-function AllMetrics({ of }) {
-  const [open, set] = useState(false);
-  return html`<details onToggle=${(event) => set(event.target.open)}><summary class="small soft">${t("All metrics")}</summary>${open ? html`<${Measured} of=${of} />` : null}</details>`;
-}
-
-function Measured({ of }) {
-  const [text, look] = useState("");
-  const rows = new Map();
-  for (const one of of) {
-    const key = `${one.operator ?? ""} ${one.name}`;
-    const row = rows.get(key) ?? { key, operator: one.operator, name: one.name, unit: one.unit, values: [] };
-    row.values.push([one.subtask ?? 0, one.value]);
-    rows.set(key, row);
-  }
-  const found = [...rows.values()].filter((row) => row.key.toLowerCase().includes(text.toLowerCase()));
-  const { shown, more } = usePages(found, 50);
-  const form = (value) => (typeof value !== "number" ? String(value ?? "–") : value <= NO_WATERMARK ? "–" : String(Math.round(value * 1000) / 1000));
-  const told = (row) => row.values.sort(([a], [b]) => a - b).map(([, value]) => form(value)).join(" · ");
-  return html`<input type="search" aria-label=${t("Find a metric")} placeholder=${t("Find a metric")} value=${text} onInput=${(event) => look(event.target.value)} />
-    <div class="scroll" tabindex="0"><table class="compact stack one"><thead><tr><th>${t("Operator")}</th><th>${t("Metric")}</th><th>${t("Unit")}</th><th>${t("By subtask")}</th></tr></thead>
-    <tbody>${shown.map((row) => html`<tr key=${row.key}><td>${row.operator ?? ""}</td><td class="mono small">${row.name}</td><td class="soft small">${row.unit ?? ""}</td><td class="number">${told(row)}</td></tr>`)}</tbody></table></div>${more}`;
-}
-
 const COLUMNS = { index: (one) => one.index, ...Object.fromEntries(["busy", "allIn", "recordsIn", "recordsOut", "bytesIn", "bytesOut", "state", "lastEpoch", "alignment", "startDelay"].map((name) => [name, (one) => one[name]])), lag: (one) => (one.watermark === null ? null : -one.watermark) };
 
-function Subtasks({ task, node, now, metrics }) {
+function Subtasks({ task, node, now, metrics, plots }) {
   const { sorted, head } = useOrder(task?.subtasks ?? [], COLUMNS);
   if (!task) return html`<${Panel} title=${node?.description.split("<br/>")[0] ?? ""}><p class="empty">${t("Nothing is measured of this task yet.")}</p><//>`;
   const most = (name) => Math.max(1e-9, ...task.subtasks.map((one) => one[name] ?? 0));
@@ -158,7 +137,7 @@ function Subtasks({ task, node, now, metrics }) {
       <td class="wide"><div class="meter"><${Load} busy=${one.busy} pressed=${one.pressed} /><span>${percent(one.busy)}</span></div></td>
       ${cell(one, "allIn", count)}${cell(one, "recordsIn", rate)}${cell(one, "recordsOut", rate)}<td class="right">${byteRate(one.bytesIn)}</td><td class="right">${byteRate(one.bytesOut)}</td>${cell(one, "state", bytes)}
       <td class=${`right ${isOutlier(task.subtasks.map((other) => other.lastEpoch ?? 0), one.index) ? "outlier" : ""}`}>${duration(one.lastEpoch)}</td><td class="right">${duration(one.alignment)}</td><td class="right">${duration(one.startDelay)}</td><td class="right">${one.watermark === null ? "–" : duration(Math.max(0, now - one.watermark))}</td></tr>`)}</tbody></table></div>
-    <${AllMetrics} of=${metrics.filter((one) => one.vertex === task.id)} />
+    <${AllMetrics} of=${metrics.filter((one) => one.vertex === task.id)} plots=${plots} />
     ${task.skewed ? html`<${Notice} kind="warn" title=${t("One subtask has far more than the others.")}>${t("Its key groups hold more records or more state than the others': see which on the page State.")}<//>` : null}
   <//>`;
 }
