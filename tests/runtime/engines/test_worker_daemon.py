@@ -97,7 +97,6 @@ def test_it_loads_compiled_modules_and_starts_no_thread() -> None:
     assert found["threads"] == 1
     assert not [one for one in found["descriptors"] if "socket:" in one or "pipe:" in one]
     assert {*worker_daemon.MODULES, *worker_daemon.LATER} <= {*found["modules"]}
-    assert "numpy.random" not in found["modules"], "all workers would draw the same numbers"
     assert "pandas" not in found["modules"], "few workers need it, and it takes half a second"
 
 
@@ -132,6 +131,7 @@ def test_where_it_cant_sparks_own_takes_over_with_one_warning(
 
 FORKED = """
 import gc, os, random, sys
+import numpy.random  # which NumPy 1 brings itself
 from pystate.runtime.engines import worker_daemon
 worker_daemon.load()
 gc.collect()

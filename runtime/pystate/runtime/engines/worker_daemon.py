@@ -11,6 +11,7 @@ takes over in the same process.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
 import os
@@ -49,6 +50,14 @@ def load() -> None:
     if threads > 1:
         message = f"{threads - 1} threads run after the imports"
         raise RuntimeError(message)
+    os.register_at_fork(after_in_child=functools.partial(_draw_numbers_of_ones_own, os.getpid()))
+
+
+def _draw_numbers_of_ones_own(daemon: int) -> None:
+    """Seed NumPy's generator anew in a worker, as Python does with its own; what a worker forks is the user's matter."""
+    generator = sys.modules.get("numpy.random")  # loaded by NumPy 1 itself, by later ones when it is used
+    if generator is not None and os.getppid() == daemon:
+        generator.seed()
 
 
 def threads_of_process() -> int:
