@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -24,7 +25,10 @@ class Asked:
 
 
 class HttpService:
-    """The service; `answer` decides on a status, a body, and whether the request is done."""
+    """The service; `answer` decides on a status, a body, and whether the request is done.
+
+    Answers have `headers`, and where there is a `pace_s` they come byte by byte, so far apart.
+    """
 
     def __init__(self, tls: tuple[str, str] | None = None) -> None:
         self.port = free_port()
@@ -33,6 +37,8 @@ class HttpService:
         self.posted: list[object] = []
         self.resources: dict[str, object] = {}
         self.answer: Callable[[Asked], tuple[int, bytes, bool]] = lambda _: (200, b"", True)
+        self.headers: dict[str, str] = {}
+        self.pace_s = 0.0
         self._known: set[str] = set()
         self._lock = threading.Lock()
         self._tls = tls
@@ -53,8 +59,13 @@ class HttpService:
                     return
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(said)))
+                for name, value in service.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(said)
+                with suppress(OSError):  # who asked may have seen enough
+                    for piece in [said[place : place + 1] for place in range(len(said))] if service.pace_s else [said]:
+                        self.wfile.write(piece)
+                        time.sleep(service.pace_s)
 
             do_POST = do_PUT = do_DELETE = _take  # noqa: N815 - the names of the base class
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pickle
-from datetime import date
+import time
+from datetime import date, datetime, timezone
 from decimal import Decimal
+from email.utils import format_datetime
 
 import pytest
 
@@ -148,6 +150,80 @@ def test_retries_end(service):
     service.answer = lambda _: (503, b"", False)
     with pytest.raises(ExternalSystemError, match="503 .*, 2 times"):
         write(posts(service).set_max_retries(1).build(), {"n": 1})
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_a_service_that_asks_for_a_pause_gets_it(service, dated):
+    until = float(int(time.time()) + 3)
+    service.headers["Retry-After"] = (
+        format_datetime(datetime.fromtimestamp(until, timezone.utc), usegmt=True) if dated else "2"
+    )
+    first: list[float] = []
+
+    def answer(_):
+        first.append(time.time())
+        wanted = until if dated else first[0] + 2
+        return (200, b"", True) if time.time() > wanted - 0.1 else (503, b"", False)
+
+    service.answer = answer
+    write(posts(service).build(), {"n": 1})
+    assert len(service.asked) == 2
+    assert service.posted == [{"n": 1}]
+
+
+@pytest.mark.parametrize("nonsense", ["soon", "-1", "Mon, 99 Foo 2020 00:00:00 GMT"])
+def test_a_pause_that_nobody_understands_is_none(service, nonsense):
+    service.headers["Retry-After"] = nonsense
+    service.answer = lambda _: (200 if len(service.asked) > 1 else 503, b"", len(service.asked) > 1)
+    write(posts(service).build(), {"n": 1})
+    assert service.posted == [{"n": 1}]
+
+
+def test_an_answer_without_end_is_given_up(service):
+    service.pace_s = 0.1
+    service.answer = lambda _: (200, b"x" * 100, True)
+    sink = posts(service).set_request_timeout_ms(300).set_max_retries(0)
+    with pytest.raises(ExternalSystemError, match="no end after 300 ms"):
+        write(sink.build(), {"n": 1})
+
+
+def test_of_a_long_answer_no_more_is_read_than_is_needed(service):
+    service.answer = lambda _: (200, b" " * (17 << 20), True)
+    write(posts(service).build(), {"n": 1})
+    with pytest.raises(ExternalSystemError, match="more than 16,777,216 bytes"):
+        write(posts(service).set_failed_of(json.loads).set_max_retries(0).build(), {"n": 1})
+
+
+@pytest.mark.parametrize("places", [b'{"0": true}', b'{"7": false}'])
+def test_an_answer_that_names_what_was_not_sent_fails_the_job(service, places):
+    service.answer = lambda _: (200, places, False)
+    sink = posts(service).set_failed_of(json.loads if b"0" in places else lambda _: {7: False})
+    with pytest.raises(ExternalSystemError, match="names a place that a batch of 1 does not have"):
+        write(sink.build(), {"n": 1})
+
+
+@pytest.mark.parametrize("key", [".", ".."])
+def test_no_resource_is_outside_of_its_url(service, key):
+    for kind in (RowKind.INSERT, RowKind.DELETE):
+        with pytest.raises(RecordError, match="No resource can be named"):
+            write(posts(service).set_resource_key("id").build(), row(kind, id=key))
+    assert not service.asked
+
+
+@pytest.mark.parametrize("record_id", ["\u20ac", "a\r\nX: 1", "long" * 100])
+def test_an_id_that_no_header_can_have_makes_a_key_all_the_same(service, record_id):
+    sink = posts(service).set_max_batch_size(1).set_record_id(lambda element: record_id + str(element["n"])).build()
+    write(sink, *numbers(2))
+    write(sink, *numbers(2))
+    assert sorted(element["n"] for element in service.posted) == [0, 1]
+    assert all(len(asked.headers["Idempotency-Key"]) == 64 for asked in service.asked)
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: 1", "\u20ac"])
+def test_a_header_that_http_does_not_take_is_told_without_its_value(service, value):
+    with pytest.raises(ConfigurationError, match="of the header X-Key has characters") as error:
+        write(posts(service).set_header("X-Key", value).build(), {"n": 1})
+    assert value not in str(error.value)
 
 
 def test_a_service_that_is_away_is_waited_for(service):

@@ -6,10 +6,12 @@ import hashlib
 import logging
 import os
 import threading
+import time
 import uuid
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,11 +26,17 @@ from pystate.connectors.secret_url import SecretUrl
 
 _LOG = logging.getLogger(__name__)
 _MOST_SHOWN = 300
+_MOST_SKIPPED = 64 << 10
+_MOST_READ = 16 << 20
+"""How long an answer may be that tells of each element; another is read so far that its connection is kept."""
+_LONGEST_PAUSE_S = 300.0
+_LONGEST_ID = 255
 _PASSING = {408, 409, 425, 429, 500, 502, 503, 504, 507}
 """Statuses after which the same may be taken later; 409 is what a service says that still does the first one."""
 _OF_ELEMENTS = {400, 412, 413, 415, 422, 431}
 """Those that are about what was sent, and not about the sender."""
 _GONE = {404, 410}
+_PAUSES = "the service has asked for a pause"
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,10 @@ class HttpService:
                 message = f"The environment variable of the header {name} is not set."
                 raise ConfigurationError(message, where=variable, hint="set it where slots run, before the job starts")
             found[name] = value.strip()
+        for name, value in found.items():
+            if not _is_sent_as_it_is(value):
+                message = f"The value of the header {name} has characters that HTTP doesn't take."
+                raise ConfigurationError(message, hint="printable ASCII, in one line; its value isn't shown here")
         return found
 
 
@@ -112,6 +124,7 @@ class HttpRequestClient(RequestClient):
         self._errors = urllib3.exceptions
         timeout_s = settings.request_timeout_ms / 1000
         self._closed = threading.Event()
+        self._not_before = 0.0
         self._pool: Any = urllib3.PoolManager(
             maxsize=settings.max_in_flight_requests,
             timeout=urllib3.Timeout(total=timeout_s),
@@ -142,6 +155,11 @@ class HttpRequestClient(RequestClient):
         status, words, data = self._answered(calls)
         if status < 300:
             failed = {} if self._service.failed_of is None else self._service.failed_of(data)
+            for place in failed:
+                if not isinstance(place, int) or not 0 <= place < len(calls):
+                    message = f"set_failed_of(...) names a place that a batch of {len(calls)} does not have: {place!r}"
+                    hint = "places are whole numbers from 0 on; JSON has text for the keys of an object: int(place)"
+                    raise ExternalSystemError(message, where=self._service.url.shown(), hint=hint)
             return [
                 None if place not in failed else Outcome(Fate.RETRY if failed[place] else Fate.REFUSED, words)
                 for place in range(len(calls))
@@ -171,12 +189,18 @@ class HttpRequestClient(RequestClient):
         url = self._url._replace(path=path).url
         tries = 0
         while True:
+            if self._closed.wait(max(0.0, self._not_before - time.monotonic())):
+                raise NotDoneError(_PAUSES)
+            deadline = time.monotonic() + self._settings.request_timeout_ms / 1000
             try:
-                answer = self._pool.request(first.method, url, body=body, headers=headers, redirect=False)
-                words = f"{answer.status} {answer.reason or ''}".strip()
+                answer = self._pool.request(
+                    first.method, url, body=body, headers=headers, redirect=False, preload_content=False
+                )
+                words, data = f"{answer.status} {answer.reason or ''}".strip(), self._body(answer, deadline)
                 if answer.status not in _PASSING:
-                    said = bounded_text(" ".join(answer.data[:_MOST_SHOWN].decode(errors="replace").split()), _MOST_SHOWN)
-                    return answer.status, f"{words}: {said}" if said else words, answer.data
+                    said = bounded_text(" ".join(data[:_MOST_SHOWN].decode(errors="replace").split()), _MOST_SHOWN)
+                    return answer.status, f"{words}: {said}" if said else words, data
+                self._pause(answer.headers.get("Retry-After"))
             except self._errors.HTTPError as error:
                 words = bounded_text(str(error), _MOST_SHOWN)
             tries += 1
@@ -187,10 +211,49 @@ class HttpRequestClient(RequestClient):
             if self._closed.wait(retry_delay_s(tries)):
                 raise NotDoneError(words)
 
+    def _pause(self, wanted: str | None) -> None:
+        """Have all requests wait as long as the service has asked for."""
+        seconds = 0.0 if wanted is None else min(_seconds_of(wanted), _LONGEST_PAUSE_S)
+        self._not_before = max(self._not_before, time.monotonic() + seconds)
+
+    def _body(self, answer: Any, deadline: float) -> bytes:
+        """Return what an answer says, or its beginning where nobody asks for more."""
+        most = _MOST_SKIPPED if self._service.failed_of is None else _MOST_READ
+        data = bytearray()
+        while piece := answer.read1(_MOST_SKIPPED):
+            data += piece
+            if len(data) > most:
+                answer.close()
+                if self._service.failed_of is None:
+                    break
+                message = f"an answer of more than {most:,} bytes"
+                raise self._errors.HTTPError(message)
+            if time.monotonic() > deadline:
+                answer.close()
+                message = f"an answer that had no end after {self._settings.request_timeout_ms:,} ms"
+                raise self._errors.HTTPError(message)
+        answer.release_conn()
+        return bytes(data)
+
     def _fault(self, words: str) -> PystateError:
         message = f"The service does not take what is sent: {words}"
         hint = "see whether it answers, and whether the URL and the sender's rights are right"
         return ExternalSystemError(message, where=self._service.url.shown(), hint=hint)
+
+
+def _seconds_of(retry_after: str) -> float:
+    """Return how long a service wants to be left alone: it says seconds, or a date; 0 for anything else."""
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _is_sent_as_it_is(value: str) -> bool:
+    """Whether a header can have this value."""
+    return value.isascii() and value.isprintable()
 
 
 def _idempotency_key(calls: Sequence[Call]) -> str:
@@ -198,6 +261,6 @@ def _idempotency_key(calls: Sequence[Call]) -> str:
     ids = [call.record_id for call in calls]
     if None in ids:
         return str(uuid.uuid4())
-    if len(ids) == 1:
-        return str(ids[0])
+    if len(ids) == 1 and _is_sent_as_it_is(first := str(ids[0])) and len(first) <= _LONGEST_ID:
+        return first
     return hashlib.sha256(repr(ids).encode()).hexdigest()

@@ -23,6 +23,8 @@ from pystate.connectors.async_sink.request import Request, RequestClient
 from pystate.connectors.http.http_request_client import Call, HttpRequestClient, HttpService
 from pystate.connectors.secret_url import SecretUrl
 
+_NO_NAMES = (".", "..")  # also with percent signs: RFC 3986 has them removed
+
 
 class HttpBodyFormat(Enum):
     """How the elements of a batch are one body."""
@@ -103,6 +105,9 @@ class HttpSink(AsyncSink):
         if not key:
             message = f"An element has no key: {shown(element)}"
             raise RecordError(message, hint="set_resource_key(...) names the fields of the key, or makes it")
+        if key in _NO_NAMES:
+            message = f"No resource can be named {key!r}: in a URL that is a folder. {shown(element)}"
+            raise RecordError(message, hint="set_resource_key(lambda row: ...) makes another key")
         path = "/" + quote(key, safe="")
         if kind is RowKind.DELETE:
             return Request(key, Call("DELETE", path, b"", record_id), len(path), path.encode())
