@@ -45,10 +45,13 @@ function useHistory(jid, newest) {
   return { history, earlier: newest.length < PAGE || state.all ? null : earlier, asking: state.asking, error: state.error };
 }
 
+// What was in flight while barriers were aligned: processed meanwhile, and how much of it is in the checkpoint.
+const inFlight = ({ processed_data: processed, persisted_data: persisted }) => `${bytes(processed)} (${bytes(persisted)})`;
+
 const Row = kept(({ one, picked, pick, now }) => html`<tr class=${`pick ${picked ? "picked" : ""}`} onClick=${() => pick(picked ? null : one.id)}>
   <td class="right"><button class="plain" aria-expanded=${picked}>${one.id}</button></td><td>${one.status === "IN_PROGRESS" ? html`<${Progress} done=${one.num_acknowledged_subtasks} total=${one.num_subtasks} label=${t("Checkpoint {id}", { id: one.id })} /><span class="soft small">${one.num_acknowledged_subtasks}/${one.num_subtasks}${one.waits_since ? ` · ${t("waits for an epoch")}` : ""}</span>` : html`<${Badge} state=${one.status} />`}</td>
   <td class="short">${one.is_savepoint ? t("savepoint") : t("checkpoint")}</td><td class="right">${one.num_acknowledged_subtasks}/${one.num_subtasks}</td><td class="right">${time(one.trigger_timestamp)}</td><td class="right">${duration(one.status === "IN_PROGRESS" ? now - one.trigger_timestamp : one.end_to_end_duration)}</td>
-  <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment_duration)}</td><td class="right">${duration(one.sync_duration)}</td><td class="right">${duration(one.async_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td></tr>`);
+  <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment_duration)}</td><td class="right">${duration(one.sync_duration)}</td><td class="right">${duration(one.async_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${inFlight(one)}</td></tr>`);
 
 export function CheckpointsView({ jid, job }) {
   const now = useClock();
@@ -89,7 +92,7 @@ export function CheckpointsView({ jid, job }) {
       <${Panel} title=${t("How large they are")}>${done.length ? html`<${Plot} time=${false} unit=${bytes} label=${t("Full size, and what was written, of checkpoints")} data=${sizes} series=${[{ label: t("full"), color: "--c1" }, { label: t("written"), color: "--c4" }, { label: t("in flight"), color: "--c2" }]} />` : html`<p class="empty">${counts.completed ? t("None of those that are listed is completed.") : t("None is completed yet.")}</p>`}<//>
     </div>
     <${Panel} title=${t("History")} side=${html`<${Command} text=${`pystate checkpoints ${jid}`} />`}>
-      <div class="scroll" tabindex="0"><table><thead><tr><th class="right">${t("Id")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th class="right">${t("Acknowledged")}</th><th class="right">${t("Triggered")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th></tr></thead>
+      <div class="scroll" tabindex="0"><table><thead><tr><th class="right">${t("Id")}</th><th>${t("State")}</th><th>${t("Kind")}</th><th class="right">${t("Acknowledged")}</th><th class="right">${t("Triggered")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Start delay")}</th><th class="right">${t("Alignment")}</th><th class="right">${t("Sync")}</th><th class="right">${t("Async")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight (persisted)")}</th></tr></thead>
       <tbody>${history.map((one) => html`<${Row} key=${one.id} one=${one} picked=${picked === one.id} pick=${pick} now=${one.status === "IN_PROGRESS" ? now : null} words=${language()} today=${today} />`)}</tbody></table></div>
       <${Failure} error=${refused} />
       ${earlier ? html`<button type="button" disabled=${asking} onClick=${earlier}>${t("Show earlier ones")}</button>` : null}
@@ -98,13 +101,15 @@ export function CheckpointsView({ jid, job }) {
     <${Configured} jid=${jid} />`;
 }
 
+const number = (value) => (typeof value === "number" ? value : null); // "NaN" where it would say nothing
+
 // The spread of all that were completed, as Flink's page has it.
-const SPREAD = [["end_to_end_duration", duration], ["sync_duration", duration], ["async_duration", duration], ["checkpointed_size", bytes], ["state_size", bytes], ["processed_data", bytes]];
+const SPREAD = [["end_to_end_duration", duration], ["sync_duration", duration], ["async_duration", duration], ["checkpointed_size", bytes], ["state_size", bytes], ["processed_data", bytes], ["persisted_data", bytes]];
 function Summary({ of }) {
-  const names = [t("Duration"), t("Sync"), t("Async"), t("Written"), t("Full size"), t("In flight")];
-  const rows = [["min", t("least")], ["avg", t("mean")], ["p50", t("median")], ["p95", t("95 %")], ["p99", t("99 %")], ["max", t("most")]];
+  const names = [t("Duration"), t("Sync"), t("Async"), t("Written"), t("Full size"), t("In flight"), t("Persisted")];
+  const rows = [["min", t("least")], ["avg", t("mean")], ["p50", t("median")], ["p90", "90 %"], ["p95", "95 %"], ["p99", "99 %"], ["p999", "99.9 %"], ["max", t("most")]];
   return html`<${Panel} title=${t("All that are completed")}><div class="scroll" tabindex="0"><table class="compact"><thead><tr><th></th>${names.map((name) => html`<th key=${name} class="right">${name}</th>`)}</tr></thead>
-    <tbody>${rows.map(([key, name]) => html`<tr key=${key}><td class="short">${name}</td>${SPREAD.map(([part, form]) => html`<td key=${part} class="right">${form(of[part]?.[key] ?? null)}</td>`)}</tr>`)}</tbody></table></div><//>`;
+    <tbody>${rows.map(([key, name]) => html`<tr key=${key}><td class="short">${name}</td>${SPREAD.map(([part, form]) => html`<td key=${part} class="right">${form(number(of[part]?.[key]))}</td>`)}</tr>`)}</tbody></table></div><//>`;
 }
 
 const kindOf = ({ checkpoint_type: kind }) => ({ CHECKPOINT: t("aligned checkpoint"), UNALIGNED_CHECKPOINT: t("unaligned checkpoint"), SAVEPOINT: t("savepoint"), SYNC_SAVEPOINT: t("savepoint, at which the job stops") })[kind] ?? kind;
@@ -121,8 +126,10 @@ function Configured({ jid }) {
     [t("Least pause"), duration(data.min_pause)],
     [t("At a time"), count(data.max_concurrent)],
     [t("Failures that are tolerated"), count(data.tolerable_failed_checkpoints)],
-    [t("Unaligned"), yes(data.unaligned_checkpoints)],
+    [t("Unaligned"), yes(data.unaligned_checkpoints), data.unaligned_checkpoints && data.aligned_checkpoint_timeout ? t("aligned for {time} first", { time: duration(data.aligned_checkpoint_timeout) }) : null],
+    [t("Also after a task has finished"), yes(data.checkpoints_after_tasks_finish)],
     [t("State backend"), data.state_backend.replace(/StateBackend$/, "")],
+    [t("Storage"), html`<span class="whole">${data.checkpoint_storage.replace(/CheckpointStorage$/, "")}</span>`],
     [t("Kept after cancel"), yes(data.externalization.enabled && !data.externalization.delete_on_cancellation)],
   ]} /><//>`;
 }
@@ -141,16 +148,16 @@ function Details({ jid, checkpoint, job, close }) {
     <p class="soft small">${[kindOf(checkpoint), checkpoint.discarded && checkpoint.status === "COMPLETED" ? t("deleted: later ones have replaced it") : null, checkpoint.restore_timestamp ? t("restored {when}", { when: time(checkpoint.restore_timestamp) }) : null].filter(Boolean).join(" · ")}</p>
     ${where ? html`<div class="row"><${Command} text=${quoted(where)} /><a href=${`#/savepoints?path=${encodeURIComponent(where)}`}>${t("Look into it, or start a job from it")}</a></div>` : null}
     <${Failure} error=${error} />
-    ${data?.tasks ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("Acknowledged")}</th><th class="right">${t("Last answer")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("In flight")}</th></tr></thead>
+    ${data?.tasks ? html`<div class="scroll" tabindex="0"><table><thead><tr><th>${t("Task")}</th><th>${t("Acknowledged")}</th><th class="right">${t("Last answer")}</th><th class="right">${t("Duration")}</th><th class="right">${t("Written")}</th><th class="right">${t("Full size")}</th><th class="right">${t("Held back")}</th><th class="right">${t("In flight (persisted)")}</th></tr></thead>
       <tbody>${Object.entries(data.tasks).map(([id, one]) => html`<tr key=${id} class=${`pick ${vertex === id ? "picked" : ""}`} onClick=${() => pick(vertex === id ? null : id)}><td><button class="plain" aria-expanded=${vertex === id}>${names.get(id) ?? id}</button></td><td class=${checkpoint.status === "FAILED" && one.num_acknowledged_subtasks < one.num_subtasks ? "outlier" : ""}>${one.num_acknowledged_subtasks}/${one.num_subtasks} <span class="soft">${percent(one.num_acknowledged_subtasks / Math.max(1, one.num_subtasks))}</span></td>
-      <td class="right">${time(one.latest_ack_timestamp)}</td><td class="right">${duration(one.end_to_end_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment_buffered)}</td></tr>`)}</tbody></table></div>` : null}
+      <td class="right">${time(one.latest_ack_timestamp)}</td><td class="right">${duration(one.end_to_end_duration)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment_buffered)}</td><td class="right">${inFlight(one)}</td></tr>`)}</tbody></table></div>` : null}
     ${vertex ? html`<${Subtasks} path=${`${path}/subtasks/${vertex}`} name=${names.get(vertex) ?? vertex} failed=${checkpoint.status === "FAILED"} />` : html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>`}
   <//>`;
 }
 
 const COLUMNS = {
   index: (one) => one.index, duration: (one) => one.end_to_end_duration, delay: (one) => one.start_delay, alignment: (one) => one.alignment?.duration, sync: (one) => one.checkpoint?.sync,
-  async: (one) => one.checkpoint?.async, written: (one) => one.checkpointed_size, size: (one) => one.state_size, flight: (one) => one.alignment?.buffered,
+  async: (one) => one.checkpoint?.async, written: (one) => one.checkpointed_size, size: (one) => one.state_size, held: (one) => one.alignment?.buffered, flight: (one) => one.alignment?.processed,
 };
 
 function Subtasks({ path, name, failed }) {
@@ -158,7 +165,15 @@ function Subtasks({ path, name, failed }) {
   const { sorted, head } = useOrder(data?.subtasks ?? [], COLUMNS);
   if (!data) return error ? html`<${Failure} error=${error} />` : html`<${Waiting} />`;
   const slowest = Math.max(...data.subtasks.map((one) => one.end_to_end_duration ?? 0));
-  return html`<h3>${t("Subtasks of {name}", { name })}</h3><div class="scroll" tabindex="0"><table><thead><tr>${head("index", t("Subtask"))}<th>${t("State")}</th>${head("duration", t("Duration"))}${head("delay", t("Start delay"))}${head("alignment", t("Alignment"))}${head("sync", t("Sync"))}${head("async", t("Async"))}${head("written", t("Written"))}${head("size", t("Full size"))}${head("flight", t("In flight"))}</tr></thead>
+  return html`<h3>${t("Subtasks of {name}", { name })}</h3><div class="scroll" tabindex="0"><table><thead><tr>${head("index", t("Subtask"))}<th>${t("State")}</th>${head("duration", t("Duration"))}${head("delay", t("Start delay"))}${head("alignment", t("Alignment"))}${head("sync", t("Sync"))}${head("async", t("Async"))}${head("written", t("Written"))}${head("size", t("Full size"))}${head("held", t("Held back"))}${head("flight", t("In flight (persisted)"))}</tr></thead>
     <tbody>${sorted.map((one) => html`<tr key=${one.index}><td class="right">${one.index}</td><td>${one.status === "completed" ? html`<${Badge} state="COMPLETED" />` : failed ? html`<${Badge} state="FAILED">${t("not acknowledged")}<//>` : html`<${Badge} state="IN_PROGRESS" />`}</td><td class=${`right ${data.subtasks.length > 1 && one.end_to_end_duration === slowest ? "outlier" : ""}`}>${duration(one.end_to_end_duration)}</td>
-    <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment?.duration)}</td><td class="right">${duration(one.checkpoint?.sync)}</td><td class="right">${duration(one.checkpoint?.async)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment?.buffered)}</td></tr>`)}</tbody></table></div>`;
+    <td class="right">${duration(one.start_delay)}</td><td class="right">${duration(one.alignment?.duration)}</td><td class="right">${duration(one.checkpoint?.sync)}</td><td class="right">${duration(one.checkpoint?.async)}</td><td class="right">${bytes(one.checkpointed_size)}</td><td class="right">${bytes(one.state_size)}</td><td class="right">${bytes(one.alignment?.buffered)}</td><td class="right">${inFlight({ processed_data: one.alignment?.processed, persisted_data: one.alignment?.persisted })}</td></tr>`)}</tbody>
+    ${data.subtasks.length > 1 && data.num_acknowledged_subtasks ? html`<tfoot>${[["min", t("least")], ["avg", t("mean")], ["max", t("most")]].map(([key, named]) => html`<tr key=${key}><th class="right" scope="row">${named}</th><td></td>${ofSubtasks(data.summary, key).map((told, at) => html`<td key=${at} class="right">${told}</td>`)}</tr>`)}</tfoot>` : null}</table></div>`;
 }
+
+// One figure over all subtasks that have acknowledged, for each column.
+const ofSubtasks = ({ end_to_end_duration: took, start_delay: delay, alignment, checkpoint_duration: parts, checkpointed_size: written, state_size: size }, key) => [
+  ...[took, delay, alignment.duration, parts.sync, parts.async].map((one) => duration(one[key])),
+  ...[written, size, alignment.buffered].map((one) => bytes(one[key])),
+  inFlight({ processed_data: alignment.processed[key], persisted_data: alignment.persisted[key] }),
+];
