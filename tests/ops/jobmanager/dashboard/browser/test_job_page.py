@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from tests.ops.jobmanager.dashboard.browser.pages import Pages
 from tests.ops.jobmanager.harness import ManagerThread
@@ -208,6 +208,21 @@ def test_the_log_follows(pages: Pages, manager: ManagerThread, job: str) -> None
     expect(log).to_contain_text("a later <b>line</b>")
     page.get_by_role("searchbox").fill("later")
     expect(log).not_to_contain_text("first line")
+
+
+@pytest.mark.parametrize(("offset_ms", "count"), [(28_800_000, 1), (19_800_000, 0)])
+def test_a_log_tells_its_time_zone_where_that_is_not_the_browsers(
+    browser: Browser, manager: ManagerThread, job: str, offset_ms: int, count: int
+) -> None:
+    context = browser.new_context(locale="en-GB", timezone_id="Asia/Kolkata")
+    pages = Pages(context, manager)
+    pages.page.route("**/config", lambda route: route.fulfill(body=f'{{"timezone-offset": {offset_ms}}}'))
+    with pages.page.expect_response("**/config"):
+        page = pages.go(f"/jobs/{job}/log")
+    expect(page.locator("pre.log")).to_be_visible()
+    told = page.get_by_text("Times in the log are UTC+8, those of the page UTC+5:30")
+    expect(told).to_have_count(count)
+    context.close()
 
 
 def test_a_savepoint_is_taken_and_shown_with_its_command(pages: Pages, job: str, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ function App() {
     </header>
     <main id="content" tabindex="-1">
       ${up ? null : html`<${Notice} kind="bad" title=${t("The job manager does not answer.")}>${t("What is shown is what was known last. It is asked again every two seconds; jobs go on without it.")} <code>pystate cluster status</code><//>`}
-      ${session.lost ? html`<${Notice} kind="warn" title=${t("You are not logged in any more.")}><span>${t("A log-in ends after 12 hours, and with the job manager.")}</span><a href="#/login">${t("Log in")}</a><//>` : null}
+      ${session.lost ? html`<${Notice} kind="warn" title=${t("You are not logged in any more.")}><span>${t("A log-in ends after 12 hours, with the job manager, and with a log-out in another tab.")}</span><a href="#/login">${t("Log in")}</a><//>` : null}
       ${session.known && session.tokenNeeded && !session.loggedIn && first !== "login" ? html`<${LoginPage} />` : html`<${Drawn} key=${`${first}/${route.parts[1] ?? ""}`} at=${route.path}><${Page} route=${route} session=${session} /><//>`}
     </main>`;
 }

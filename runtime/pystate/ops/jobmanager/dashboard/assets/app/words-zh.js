@@ -423,7 +423,8 @@ export const CHINESE = {
   "time": "时间",
   "This is not the id of a job.": "这不是作业的 ID。",
   "You are not logged in any more.": "登录已失效。",
-  "A log-in ends after 12 hours, and with the job manager.": "登录在 12 小时后或作业管理器结束时失效。",
+  "A log-in ends after 12 hours, with the job manager, and with a log-out in another tab.": "登录在 12 小时后失效;作业管理器结束或在其他标签页退出登录时也会失效。",
+  "Times in the log are {zone}, those of the page {here}": "日志中的时间为 {zone},页面上的时间为 {here}",
 };
 
 // What kinds of errors, reasons and guarantees there are, by the names that REST has for them; what they say of the one at hand stays as it is.

@@ -2,6 +2,7 @@
 import { html, useState } from "../preact.js";
 import { Badge, Facts, Failure, Panel, Progress, Waiting } from "../components.js";
 import { bytes, count, time } from "../format.js";
+import { Zone } from "./log.js";
 import { askBytes, useAnswer, useOnce } from "../rest.js";
 import { t } from "../words.js";
 
@@ -16,7 +17,7 @@ function Log() {
       set({ error: failure });
     }
   };
-  return html`<${Panel} title=${t("Log")} side=${html`<button type="button" onClick=${look}>${text === undefined ? t("Show the log") : t("Look again")}</button>`}>
+  return html`<${Panel} title=${t("Log")} side=${html`${text === undefined ? null : html`<${Zone} />`}<button type="button" onClick=${look}>${text === undefined ? t("Show the log") : t("Look again")}</button>`}>
     <${Failure} error=${error} />${text === undefined ? null : html`<pre class="log" tabindex="0" aria-label=${t("Log")}>${text}</pre>`}<//>`;
 }
 

@@ -55,6 +55,12 @@ export function Graph({ plan, tasks, picked, pick, now }) {
   const place = useRef(null);
   const shape = JSON.stringify(plan.map((node) => [node.id, (node.inputs ?? []).map((input) => [input.id, input.ship_strategy])]));
   const { nodes, edges, width, height } = useMemo(() => layout(plan, narrow), [shape, narrow]);
+  useEffect(() => {
+    const at = nodes.get(picked);
+    const { scrollLeft: left, scrollTop: top, clientWidth: wide, clientHeight: high } = place.current;
+    if (at && (at.x - WIDTH / 2 < left || at.x + WIDTH / 2 > left + wide)) place.current.scrollLeft = at.x - wide / 2;
+    if (at && (at.y - HEIGHT / 2 < top || at.y + HEIGHT / 2 > top + high)) place.current.scrollTop = at.y - high / 2;
+  }, [picked]); // it may have been picked in the list of tasks
   return html`<div class="graph" ref=${place} tabindex="0" role="group" aria-label=${t("Job graph")}><div style=${{ width: `${width}px`, height: `${height}px` }}>
     <svg width=${width} height=${height} aria-hidden="true">
       <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z" /></marker></defs>

@@ -1,6 +1,6 @@
 // One job: its graph, checkpoints, state, failures, log and settings.
-import { html, useState } from "../preact.js";
-import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, useOrder, Waiting } from "../components.js";
+import { html, useEffect, useRef, useState } from "../preact.js";
+import { Badge, Facts, Failure, Load, Message, Notice, Panel, Progress, Tabs, Told, useClock, useOrder, usePages, Waiting } from "../components.js";
 import { age, byteRate, bytes, count, duration, nameOf, nameOfPath, percent, rate, time } from "../format.js";
 import { FIGURES, historyOf } from "../history.js";
 import { Plot, stacked } from "../plots.js";
@@ -18,6 +18,7 @@ import { SettingsView } from "./settings.js";
 import { Sources } from "./sources.js";
 import { StateView } from "./state.js";
 
+const MOST_TASKS = 20; // that are listed before somebody asks for more
 const ENDED = ["FINISHED", "CANCELED", "FAILED"];
 
 export function JobPage({ route, session }) {
@@ -70,6 +71,8 @@ function GraphView({ jid, job, session, now }) {
   const progress = useAnswer(session.loggedIn ? `/pystate/jobs/${jid}/progress` : null).data;
   const tasks = tasksOf(metrics?.metrics);
   const plots = usePicks(job.name);
+  const subtasks = useRef(null);
+  useEffect(() => subtasks.current?.scrollIntoView({ block: "nearest" }), [picked]); // of a large graph they are below the screen
   const kept = historyOf(jid);
   const task = tasks.get(picked);
   const lag = figures?.watermark ? Math.max(0, now - figures.watermark) : null;
@@ -89,7 +92,7 @@ function GraphView({ jid, job, session, now }) {
     <${Panel} title=${t("Job graph")} side=${html`<div class="legend"><span><i style=${{ background: "var(--busy)" }}></i>${t("busy")}</span><span><i style=${{ background: "var(--pressed)" }}></i>${t("back-pressured")}</span><span><i style=${{ background: "var(--idle)" }}></i>${t("idle")}</span></div>`}>
       ${job.plan.nodes.length ? html`<${Graph} plan=${job.plan.nodes} tasks=${tasks} picked=${picked} pick=${pick} now=${now} />` : html`<p class="empty">${t("The job has no plan yet.")}</p>`}
     <//>
-    ${picked ? html`<${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} metrics=${metrics?.metrics ?? []} plots=${plots} />` : job.plan.nodes.length ? html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>` : null}
+    ${picked ? html`<div class="below" ref=${subtasks}><${Subtasks} task=${task} node=${job.plan.nodes.find((one) => one.id === picked)} now=${now} metrics=${metrics?.metrics ?? []} plots=${plots} /></div>` : job.plan.nodes.length ? html`<p class="soft small">${t("Pick a task to see its subtasks.")}</p>` : null}
     ${job.vertices.length ? html`<${Tasks} vertices=${job.vertices} picked=${picked} pick=${pick} tasks=${tasks} now=${now} />` : null}
     ${kept.at.length ? html`<div class="grid">
       <${Panel} title=${t("Records per second")}><${Plot} label=${t("Records per second, in and out")} unit=${(value) => count(value)} data=${[kept.at, kept.recordsIn, kept.recordsOut]} series=${[{ label: t("in"), color: "--c4" }, { label: t("out"), color: "--c1" }]} /><//>
@@ -105,13 +108,14 @@ function GraphView({ jid, job, session, now }) {
 
 // The tasks as a list, with what each has read and written since it began.
 function Tasks({ vertices, picked, pick, tasks, now }) {
+  const { shown, more } = usePages(vertices, MOST_TASKS);
   const lag = (id) => (tasks.get(id)?.watermark ? duration(Math.max(0, now - tasks.get(id).watermark)) : "–");
   return html`<${Panel} title=${t("Tasks")}><div class="scroll" tabindex="0"><table class="tasks"><thead><tr><th>${t("Task")}</th><th>${t("State")}</th><th class="right">${t("Parallelism")}</th><th class="right">${t("Busiest subtask")}</th><th class="right">${t("Back-pressure")}</th><th class="right">${t("Records in, all")}</th><th class="right">${t("Bytes in")}</th><th class="right">${t("Records out, all")}</th><th class="right">${t("Bytes out")}</th><th class="right">${t("Watermark lag")}</th><th class="right">${t("Started")}</th><th class="right">${t("Duration")}</th></tr></thead>
-    <tbody>${vertices.map((one) => html`<tr key=${one.id} class=${`pick ${picked === one.id ? "picked" : ""}`} onClick=${() => pick(picked === one.id ? null : one.id)}>
+    <tbody>${shown.map((one) => html`<tr key=${one.id} class=${`pick ${picked === one.id ? "picked" : ""}`} onClick=${() => pick(picked === one.id ? null : one.id)}>
       <td><button class="plain" aria-expanded=${picked === one.id}>${one.name}</button></td><td><${Badge} state=${one.status} /></td><td class="right">${one.parallelism}</td>
       <td class="right">${percent(tasks.get(one.id)?.busy ?? null)}</td><td class="right">${percent(tasks.get(one.id)?.pressed ?? null)}</td>
       <td class="right">${count(one.metrics["read-records"])}</td><td class="right">${bytes(one.metrics["read-bytes"])}</td><td class="right">${count(one.metrics["write-records"])}</td><td class="right">${bytes(one.metrics["write-bytes"])}</td>
-      <td class="right">${lag(one.id)}</td><td class="right">${time(one["start-time"])}</td><td class="right">${duration(one.duration)}</td></tr>`)}</tbody></table></div><//>`;
+      <td class="right">${lag(one.id)}</td><td class="right">${time(one["start-time"])}</td><td class="right">${duration(one.duration)}</td></tr>`)}</tbody></table></div>${more}<//>`;
 }
 
 // What each of the last epochs took, part by part, at the time when it began.

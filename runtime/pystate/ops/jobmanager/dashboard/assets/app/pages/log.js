@@ -1,11 +1,24 @@
 // A job's log, which follows what is written.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../preact.js";
 import { Command, Failure, Panel } from "../components.js";
-import { ask, askBytes } from "../rest.js";
+import { ask, askBytes, useOnce } from "../rest.js";
 import { t } from "../words.js";
 
 const TAIL = 200_000; // bytes that are shown at most
 const EVERY_MS = 1000;
+
+// Lines of a log have the times of the machine that writes them; all else on a page has those of whoever looks at it.
+export function Zone() {
+  const { data } = useOnce("/config");
+  const here = -new Date().getTimezoneOffset() * 60_000;
+  if (!data || data["timezone-offset"] === here) return null;
+  return html`<span class="soft small">${t("Times in the log are {zone}, those of the page {here}", { zone: fromUtc(data["timezone-offset"]), here: fromUtc(here) })}</span>`;
+}
+
+const fromUtc = (ms) => {
+  const minutes = Math.abs(ms) / 60_000;
+  return `UTC${ms < 0 ? "-" : "+"}${Math.floor(minutes / 60)}${minutes % 60 ? `:${String(minutes % 60).padStart(2, "0")}` : ""}`;
+};
 
 export function LogView({ jid }) {
   const [text, set] = useState("");
@@ -57,7 +70,7 @@ export function LogView({ jid }) {
     follow(scrollHeight - scrollTop - clientHeight < 40);
   };
   const shown = wanted ? text.split("\n").filter((line) => line.toLowerCase().includes(wanted.toLowerCase())).join("\n") : text;
-  return html`<${Panel} title=${t("Log")} side=${html`<input type="search" placeholder=${t("Lines with …")} aria-label=${t("Show only lines with this text")} value=${wanted} onInput=${(event) => want(event.target.value)} />
+  return html`<${Panel} title=${t("Log")} side=${html`<${Zone} /><input type="search" placeholder=${t("Lines with …")} aria-label=${t("Show only lines with this text")} value=${wanted} onInput=${(event) => want(event.target.value)} />
       <label class="check small"><input type="checkbox" checked=${follows} onChange=${(event) => follow(event.target.checked)} />${t("follow")}</label>`}>
     <${Failure} error=${error} />
     <pre class="log" role="log" ref=${place} onScroll=${scrolled} tabindex="0" aria-label=${t("Log")}>${shown}</pre>
