@@ -58,7 +58,7 @@ def main():
     lines = orders.map(price, output_type=LINE).name("price").uid("price")
     once = SqlSink.builder().set_url(url).set_table("order_lines").set_columns("id", "product", "cents").build()
     lines.sink_to(once).name("order lines").uid("order-lines")
-    totals = lines.key_by(lambda line: line.product, key_type=Types.STRING()).sum("cents")
+    totals = lines.key_by(lambda line: line.product, key_type=Types.STRING()).sum("cents").uid("cents")
     upserts = SqlSink.builder().set_url(url).set_table("totals").set_columns("product", "cents").set_upsert_keys("product")
     totals.sink_to(upserts.build()).name("totals").uid("totals")
     env.execute("orders to a database")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
 from pystate.common.distribution import pip_install
 from pystate.common.errors import JobGraphError
+from pystate.connectors.early_check import EarlyFinding
 from pystate.connectors.finding import Finding, missing, ok, warn
 
 
@@ -50,8 +52,21 @@ def check_installed(module: str, message: str, extra: str) -> None:
     Raises:
         JobGraphError: It isn't installed.
     """
-    if importlib.util.find_spec(module) is None:
+    if not is_there(module):
         raise missing_client(message, extra)
+
+
+def client_findings(module: str, message: str, extra: str, *, in_slots: bool) -> Iterator[EarlyFinding]:
+    """Yield that a client is not there, if so.
+
+    Args:
+        module: Its name.
+        message: What needs it, for the error.
+        extra: The extra that brings it.
+        in_slots: Whether slots alone need it, and not the driver.
+    """
+    if not is_there(module):
+        yield EarlyFinding(missing_client(message, extra), in_slots=in_slots)
 
 
 def client_finding(

@@ -1,4 +1,4 @@
-"""What can be told of a sink before its job starts, without its system: by `pystate check`."""
+"""What can be told of a source or sink before its job starts, without its system: by `pystate check`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from pystate.common.errors import PystateError
 
 @dataclass(frozen=True)
 class EarlyFinding:
-    """Something that is wrong with a sink.
+    """Something that is wrong with a source or sink.
 
     Attributes:
         error: What, and what to do.
         fails: Whether the job fails of it whatever its system holds.
+        in_slots: Whether it is told of the machines of slots alone, and this one may be none of them.
     """
 
     error: PystateError
     fails: bool = True
+    in_slots: bool = False
 
 
 class SupportsEarlyCheck(ABC):
-    """Mixed into a sink of which something can be told early."""
+    """Mixed into a source or sink of which something can be told early."""
 
     @abstractmethod
     def early_findings(self) -> Iterator[EarlyFinding]:

@@ -5,10 +5,11 @@ Source: Flink's HybridSource, HybridSourceSplitEnumerator and HybridSourceReader
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pystate.common.errors import JobGraphError
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.source import (
     Boundedness,
     InputStatus,
@@ -249,7 +250,7 @@ class _Reader(SourceReader[Any, HybridSplit], SourceReaderContext):
         self._context.send_source_event_to_coordinator([_EVENT, self._number, source_event])
 
 
-class HybridSource(Source[Any, HybridSplit]):
+class HybridSource(Source[Any, HybridSplit], SupportsEarlyCheck):
     """A list of sources that are read one after the other; made by `HybridSource.builder(first).add_source(next).build()`.
 
     Args:
@@ -285,6 +286,12 @@ class HybridSource(Source[Any, HybridSplit]):
     def comes_again(self) -> str | None:
         """Why elements of one of them may come again."""
         return next((one.comes_again for one in self._sources if one.comes_again is not None), None)
+
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        """Yield what is wrong with any of them."""
+        for source in self._sources:
+            if isinstance(source, SupportsEarlyCheck):
+                yield from source.early_findings()
 
     def get_boundedness(self) -> Boundedness:
         """Return the boundedness of the last source."""

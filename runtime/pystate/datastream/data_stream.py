@@ -307,7 +307,9 @@ class DataStream(CollectableStream, PartitionableStream["DataStream"]):
         operator, stream = SinkOperator(sink), self
         if isinstance(sink, SupportsPreprocessing):
             stream = sink.get_transformer().apply(self)
-        step = SinkTransformation("Writer", stream._ending(), kind=SinkKind.FUNCTION, function=operator)  # noqa: SLF001
+        ending = stream._ending()  # noqa: SLF001 - a stream, too
+        stateless = not operator.keeps_state
+        step = SinkTransformation("Writer", ending, kind=SinkKind.FUNCTION, function=operator, stateless=stateless)
         return DataStreamSink(step)
 
     def cache(self) -> NoReturn:

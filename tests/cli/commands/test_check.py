@@ -418,10 +418,70 @@ def test_a_terminal_gets_wrapped_lines(keyed):
     assert any("job.py, line" in line for line in lines)
 
 
-def test_examples_have_no_errors(pystate):
-    for name, word in (("alert_rules", "x"), ("access_log", ".")):
-        code, out, err = pystate("check", REPOSITORY / "examples" / f"{name}.py", word)
-        assert code == 0, out + err
+def test_a_program_that_was_given_no_arguments(pystate):
+    code, out, _ = pystate("check", REPOSITORY / "examples/word_count.py")
+    assert code == 1
+    assert "try: the program's own arguments follow its name: pystate check job.py ARGUMENTS" in out
+
+
+def test_a_client_that_slots_elsewhere_may_have(pystate, written):
+    path = written("""
+    import sys
+    sys.modules["redis"] = None
+    from pystate.datastream.connectors.redis import RedisSink
+    numbers.sink_to(RedisSink.builder().set_url("redis://host").set_key(str).set_value(str).build())
+    """)
+
+    def said(*options):
+        code, out, _ = pystate("check", *options, path)
+        return code, [line.split(": ")[1:] for line in out.splitlines() if "redis-py" in line]
+
+    assert said() == (1, [["error", "Redis needs redis-py, which is not installed."]])
+    elsewhere = ("-D", "pystate.spark.master=spark://host:7077")
+    assert said(*elsewhere) == (0, [["warning", "Redis needs redis-py, which is not installed."]])
+
+
+EXAMPLES = {
+    "access_log": ".",
+    "alert_rules": "",
+    "buffering_sink": "{folder}/out",
+    "counter_source": "",
+    "day_over_day": "{folder}",
+    "deduplication": "{folder}",
+    "enrichment": "",
+    "file_pipeline": "{folder} {folder}/out",
+    "kafka_pipeline": "localhost:9092 words counts",
+    "lakehouse_pipeline": "balances {folder} {folder}",
+    "online_learning": "{folder}",
+    "orders_to_database": "sqlite:///{folder}/orders.db",
+    "own_sink": "{folder} {folder}/out",
+    "queryable_average": "",
+    "requests_per_minute": "",
+    "tutorial/step1_read": "{folder}",
+    "tutorial/step2_state": "{folder}",
+    "tutorial/step3_timers": "{folder}",
+    "tutorial/step4_ttl": "{folder}",
+    "tutorial/step5_window": "{folder}",
+    "tutorial/step6_sink": "{folder} {folder}/out",
+    "tutorial/step7_change": "{folder} {folder}/out",
+    "word_count": "{folder} {folder}/out",
+}
+"""The programs that tests of their own run, with their arguments."""
+
+
+def test_all_examples_are_among_these():
+    folder = REPOSITORY / "examples"
+    there = {str(path.relative_to(folder).with_suffix("")) for path in [*folder.glob("*.py"), *folder.glob("tutorial/*.py")]}
+    no_jobs = {"demo", "tutorial/payments"}  # which run commands, and write files
+    assert there - no_jobs == EXAMPLES.keys()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_nothing_is_wrong_with_examples(pystate, tmp_path, name):
+    words = EXAMPLES[name].format(folder=tmp_path).split()
+    checkpoints = ("-D", "execution.checkpointing.interval=10s", "-D", f"execution.checkpointing.dir={tmp_path}/checkpoints")
+    _, out, err = pystate("check", "--json", *checkpoints, REPOSITORY / "examples" / f"{name}.py", *words)
+    assert [one for one in json.loads(out)["findings"] if one["severity"] != "note"] == [], err
 
 
 WAITING = """

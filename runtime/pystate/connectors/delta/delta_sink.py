@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
-from pystate.connectors.client_package import check_installed
+from pystate.connectors.client_package import client_findings
 from pystate.connectors.delta.delta_client import NEEDED, table_uri
 from pystate.connectors.delta.delta_staging import DeltaStaging, make_or_check
+from pystate.connectors.early_check import EarlyFinding
 from pystate.connectors.lakehouse.overwrites import OverwritingTableSink
 from pystate.connectors.lakehouse.table_sink import TableSink, TableSinkBuilder, TableSinkSettings
 
@@ -68,8 +69,8 @@ class DeltaSink(TableSink):
         )
 
     @override
-    def _check_client(self) -> None:
-        check_installed("deltalake", NEEDED, "delta")
+    def _client_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("deltalake", NEEDED, "delta", in_slots=True)
 
     @override
     def _open(self) -> DeltaStaging:

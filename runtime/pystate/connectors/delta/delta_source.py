@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
 from pystate.common.time import Duration, Instant
-from pystate.connectors.delta.delta_client import table_uri
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.delta.delta_client import NEEDED, table_uri
 from pystate.connectors.delta.delta_reading import DeltaReading
+from pystate.connectors.early_check import EarlyFinding
 from pystate.connectors.lakehouse.source_table import ChangeKind
 from pystate.connectors.lakehouse.table_source import TableSource, TableSourceBuilder
 from pystate.connectors.lakehouse.table_source_settings import StartKind, TableSourceSettings
@@ -52,6 +54,10 @@ class DeltaSource(TableSource):
             uri: A folder, or a URL of `s3://`.
         """
         return DeltaContinuousSourceBuilder(uri, TableSourceSettings(follows=True, skip_hint=_HINTS))
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("deltalake", NEEDED, "delta", in_slots=False)
 
     @override
     def open_table(self) -> DeltaReading:

@@ -24,6 +24,8 @@ from pystate.connectors.async_sink.retry_delay import retry_delay_s
 from pystate.connectors.client_package import imported
 from pystate.connectors.secret_url import SecretUrl
 
+NEEDED = "Writing to HTTP needs urllib3, which is not installed."
+
 _LOG = logging.getLogger(__name__)
 _MOST_SHOWN = 300
 _MOST_SKIPPED = 64 << 10
@@ -107,7 +109,7 @@ class HttpRequestClient(RequestClient):
     """
 
     def __init__(self, service: HttpService, settings: AsyncSinkSettings) -> None:
-        urllib3 = imported("urllib3", "Writing to HTTP needs urllib3, which is not installed.", "http")
+        urllib3 = imported("urllib3", NEEDED, "http")
         self._service = service
         self._settings = settings
         self._headers = service.all_headers()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -20,7 +20,9 @@ from pystate.connectors.async_sink.async_sink_settings import AsyncSinkSettings
 from pystate.connectors.async_sink.element_key import KeyPart, key_function
 from pystate.connectors.async_sink.refused_elements import RefusedElements
 from pystate.connectors.async_sink.request import Request, RequestClient
-from pystate.connectors.http.http_request_client import Call, HttpRequestClient, HttpService
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.http.http_request_client import NEEDED, Call, HttpRequestClient, HttpService
 from pystate.connectors.secret_url import SecretUrl
 
 _NO_NAMES = (".", "..")  # also with percent signs: RFC 3986 has them removed
@@ -79,6 +81,10 @@ class HttpSink(AsyncSink):
         if self.settings.max_batch_size > 1:
             return "what is posted again after a failure comes in other batches, with other keys of idempotency"
         return "effectively exactly-once, if the service does nothing for an Idempotency-Key that it knows"
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("urllib3", NEEDED, "http", in_slots=True)
 
     @override
     def shown(self) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
 from pystate.common.overrides import override
-from pystate.connectors.client_package import check_installed
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.early_check import EarlyFinding
 from pystate.connectors.iceberg.iceberg_catalog import NEEDED, IcebergCatalog, checked_identifier
 from pystate.connectors.iceberg.iceberg_staging import IcebergStaging, make_or_check, parsed_transform
 from pystate.connectors.lakehouse.overwrites import OverwritingTableSink
@@ -58,8 +59,8 @@ class IcebergSink(TableSink):
         )
 
     @override
-    def _check_client(self) -> None:
-        check_installed("pyiceberg", NEEDED, "iceberg")
+    def _client_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("pyiceberg", NEEDED, "iceberg", in_slots=True)
 
     @override
     def _partition_columns(self) -> list[str]:

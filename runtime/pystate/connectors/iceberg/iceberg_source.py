@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 
 from pystate.common.overrides import override
 from pystate.common.time import Duration, Instant
-from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog, checked_identifier
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.iceberg.iceberg_catalog import NEEDED, IcebergCatalog, checked_identifier
 from pystate.connectors.iceberg.iceberg_reading import IcebergReading
 from pystate.connectors.lakehouse.source_table import ChangeKind
 from pystate.connectors.lakehouse.table_source import TableSource, TableSourceBuilder
@@ -61,6 +63,10 @@ class IcebergSource(TableSource):
             identifier: Namespace and name: `db.counts`.
         """
         return IcebergSourceBuilder(identifier)
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("pyiceberg", NEEDED, "iceberg", in_slots=False)
 
     @override
     def open_table(self) -> IcebergReading:

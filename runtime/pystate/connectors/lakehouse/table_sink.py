@@ -108,10 +108,7 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
     @override
     def early_findings(self) -> Iterator[EarlyFinding]:
         of = self.settings
-        try:
-            self._check_client()
-        except JobGraphError as error:
-            yield EarlyFinding(error)
+        yield from self._client_findings()
         if of.row_type is None:
             return
         rows = ArrowRows(of.row_type, "a table").schema
@@ -126,12 +123,8 @@ class TableSink(Sink[Any], SupportsCommitter[dict[str, Any]], SupportsElementTyp
             yield EarlyFinding(told, fails=False)  # a table that is there may have it, and take rows without
 
     @abstractmethod
-    def _check_client(self) -> None:
-        """Check that the library of the table format is there, without loading it.
-
-        Raises:
-            JobGraphError: It isn't installed.
-        """
+    def _client_findings(self) -> Iterator[EarlyFinding]:
+        """Yield that the library of the table format isn't there, if so; it isn't loaded."""
 
     def _partition_columns(self) -> list[str]:
         """Return the columns of the rows that the table is to be partitioned by."""

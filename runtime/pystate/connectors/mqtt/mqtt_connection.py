@@ -15,7 +15,7 @@ from pystate.connectors.secret_url import SecretUrl
 if TYPE_CHECKING:
     import paho.mqtt.client as mqtt
 
-_NEEDS = "MQTT needs paho-mqtt, which is not installed."
+NEEDED = "MQTT needs paho-mqtt, which is not installed."
 _HINT = "mqtt://user:password@host:1883, or mqtts://host:8883 with TLS"
 _NEVER = {
     "Bad user name or password",
@@ -29,7 +29,7 @@ _NEVER = {
 
 def paho(module: str = "client") -> Any:
     """Return a module of the client."""
-    return imported(f"paho.mqtt.{module}", _NEEDS, "mqtt")
+    return imported(f"paho.mqtt.{module}", NEEDED, "mqtt")
 
 
 class MqttConnectionOptions:

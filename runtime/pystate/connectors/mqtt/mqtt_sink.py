@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pystate.common.errors import ConfigurationError, RecordError
@@ -14,7 +14,9 @@ from pystate.connectors.async_sink.async_sink import AsyncSink, AsyncSinkBuilder
 from pystate.connectors.async_sink.async_sink_settings import AsyncSinkSettings
 from pystate.connectors.async_sink.refused_elements import RefusedElements
 from pystate.connectors.async_sink.request import Request, RequestClient
-from pystate.connectors.mqtt.mqtt_connection import MqttConnectionOptions
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.mqtt.mqtt_connection import NEEDED, MqttConnectionOptions
 from pystate.connectors.mqtt.mqtt_request_client import MqttRequestClient
 
 _LONGEST_TOPIC = 65_535
@@ -58,6 +60,10 @@ class MqttSink(AsyncSink):
     def guarantee_reason(self) -> str:
         kept = "; the retained message of each topic ends the same" if self.retain else ""
         return f"acknowledged at each checkpoint; what comes after it is published again after a failure{kept}"
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("paho.mqtt", NEEDED, "mqtt", in_slots=True)
 
     @override
     def shown(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import ConfigurationError, ExternalSystemError
@@ -16,7 +16,9 @@ from pystate.common.time import Duration
 from pystate.common.type_info import TypeInformation, Types
 from pystate.connectors.async_sink.request import NotDoneError
 from pystate.connectors.bad_records import BadRecords, Refused, RefusedRecords, is_of_the_record, why
-from pystate.connectors.mqtt.mqtt_connection import MqttConnectionOptions, paho
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
+from pystate.connectors.mqtt.mqtt_connection import NEEDED, MqttConnectionOptions, paho
 from pystate.connectors.source import (
     Boundedness,
     InputStatus,
@@ -65,7 +67,7 @@ class MqttSplit(SourceSplit):
         return self.is_begun
 
 
-class MqttSource(Source[Any, MqttSplit]):
+class MqttSource(Source[Any, MqttSplit], SupportsEarlyCheck):
     """Reads topics by one session with QoS 1: one subtask reads, and acknowledges what a complete checkpoint holds.
 
     Made by `builder()`.
@@ -127,6 +129,10 @@ class MqttSource(Source[Any, MqttSplit]):
     @override
     def scarce_splits(self) -> str:
         return "sessions"
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("paho.mqtt", NEEDED, "mqtt", in_slots=False)
 
     @override
     def check_start(self) -> None:

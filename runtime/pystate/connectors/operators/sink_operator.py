@@ -98,6 +98,11 @@ class SinkOperator(SinkFunction, CheckpointedFunction, CheckpointListener, Bound
         """The number of uncommitted committables."""
         return len(self._committables)
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether its sink has a state: of its writers, or committables."""
+        return isinstance(self.sink, (SupportsWriterState, SupportsCommitter))
+
     # -- lifecycle
 
     def initialize_state(self, context: FunctionInitializationContext) -> None:

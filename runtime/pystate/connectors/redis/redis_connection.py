@@ -63,7 +63,7 @@ class RedisConnectionOptions:
             JobGraphError: The client isn't installed.
         """
         client = redis_client()
-        retry, backoff = imported("redis.retry", _NEEDS, "redis"), imported("redis.backoff", _NEEDS, "redis")
+        retry, backoff = imported("redis.retry", NEEDED, "redis"), imported("redis.backoff", NEEDED, "redis")
         options: dict[str, Any] = {
             "max_connections": 1,
             "socket_timeout": timeout_s,
@@ -78,12 +78,12 @@ class RedisConnectionOptions:
         return connected
 
 
-_NEEDS = "Redis needs redis-py, which is not installed."
+NEEDED = "Redis needs redis-py, which is not installed."
 
 
 def redis_client() -> Any:
     """Return the module of the client."""
-    return imported("redis", _NEEDS, "redis")
+    return imported("redis", NEEDED, "redis")
 
 
 _LATER = ("BUSY", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "MISCONF", "NOREPLICAS", "OOM", "READONLY", "TRYAGAIN")

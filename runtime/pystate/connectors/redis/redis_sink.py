@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from pystate.common.errors import ConfigurationError
@@ -14,7 +14,9 @@ from pystate.connectors.async_sink.async_sink_settings import AsyncSinkSettings
 from pystate.connectors.async_sink.element_key import KeyPart, key_function
 from pystate.connectors.async_sink.refused_elements import RefusedElements
 from pystate.connectors.async_sink.request import Request, RequestClient
-from pystate.connectors.redis.redis_connection import RedisConnectionOptions
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.redis.redis_connection import NEEDED, RedisConnectionOptions
 from pystate.connectors.redis.redis_request import RedisRequests, RedisStructure
 from pystate.connectors.redis.redis_request_client import RedisRequestClient
 
@@ -55,6 +57,10 @@ class RedisSink(AsyncSink):
         if self.replaces:
             return "effectively exactly-once by key: what is written again after a failure leaves each key the same"
         return "flushed at each checkpoint; entries that are added again after a failure are there twice"
+
+    @override
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        return client_findings("redis", NEEDED, "redis", in_slots=True)
 
     @override
     def shown(self) -> str:

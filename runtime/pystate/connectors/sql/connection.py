@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.engine import URL
 
+NEEDED = "Databases need SQLAlchemy 2, which is not installed."
+
 _EXTRAS = {"postgresql": ("psycopg", "postgres"), "mysql": ("pymysql", "mysql"), "mariadb": ("pymysql", "mysql")}
 """By backend: the driver that is taken where the URL names none, and the extra that brings it."""
 
@@ -129,8 +131,7 @@ def _sqlalchemy() -> Any:
         import sqlalchemy.event
         import sqlalchemy.exc
     except ImportError as error:
-        message = "Databases need SQLAlchemy 2, which is not installed."
-        raise ConfigurationError(message, hint=pip_install("sql")) from error
+        raise ConfigurationError(NEEDED, hint=pip_install("sql")) from error
     return sqlalchemy
 
 

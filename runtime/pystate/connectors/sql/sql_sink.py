@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.configuration.groups.sink_options import SinkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.time import Duration
+from pystate.connectors.client_package import client_findings
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.sink import CommitterInitContext, Sink, SinkWriter, SupportsCommitter, WriterInitContext
 from pystate.connectors.sql.batch_writer import SqlBatchWriter
 from pystate.connectors.sql.commit_table import COMMIT_TABLE, CommitTable
-from pystate.connectors.sql.connection import SqlConnectionOptions
+from pystate.connectors.sql.connection import NEEDED, SqlConnectionOptions
 from pystate.connectors.sql.execution import SqlExecutionOptions
 from pystate.connectors.sql.row_writer import RowWriter
 from pystate.connectors.sql.sql_committer import SqlCommitter, SqlWriteAheadWriter
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
 
-class SqlSink(Sink[Any]):
+class SqlSink(Sink[Any], SupportsEarlyCheck):
     """Writes rows in batches: at-least-once; with a key, repeated writes leave the same table.
 
     Args:
@@ -55,6 +57,10 @@ class SqlSink(Sink[Any]):
         if self.target.key_places:
             return "upserts by key: rows that are written again after a failure leave the table the same"
         return "batches are flushed at each checkpoint; rows after it are written again after a failure"
+
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        """Yield that SQLAlchemy isn't there, if so."""
+        return client_findings("sqlalchemy", NEEDED, "sql", in_slots=True)
 
     def create_writer(self, context: WriterInitContext) -> SinkWriter[Any]:
         """Return the writer of one subtask."""

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pystate.common.errors import ConfigurationError
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation, TypeKind
+from pystate.connectors.client_package import client_findings
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.source import (
     Boundedness,
     InputStatus,
@@ -21,7 +23,7 @@ from pystate.connectors.source import (
     SplitEnumeratorContext,
 )
 from pystate.connectors.splits_on_request import RequestingReader, SplitsOnRequest
-from pystate.connectors.sql.connection import SqlConnectionOptions
+from pystate.connectors.sql.connection import NEEDED, SqlConnectionOptions
 from pystate.connectors.sql.sql_errors import SqlError, words_of
 from pystate.connectors.sql.sql_parameters import count_parameters, driver_sql
 
@@ -53,7 +55,7 @@ class SqlSplit(SourceSplit):
         return [list(self.parameters), self.read]
 
 
-class SqlSource(Source[Row, SqlSplit]):
+class SqlSource(Source[Row, SqlSplit], SupportsEarlyCheck):
     """Reads the rows of a query once.
 
     A query with two question marks is run for each split, with the first and the last number of its range:
@@ -102,6 +104,10 @@ class SqlSource(Source[Row, SqlSplit]):
     def unlike_again(self) -> str | None:
         """Why a split may resume with different rows: without an order, the skipped rows may not be those that were read."""
         return None if _is_ordered(self.query) else "its query has no ORDER BY: after a failure other rows may be skipped"
+
+    def early_findings(self) -> Iterator[EarlyFinding]:
+        """Yield that SQLAlchemy isn't there, if so."""
+        return client_findings("sqlalchemy", NEEDED, "sql", in_slots=True)
 
     def splits(self) -> list[SqlSplit]:
         """Return the splits, ordered by range."""

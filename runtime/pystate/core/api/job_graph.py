@@ -382,11 +382,13 @@ class SinkTransformation(Transformation):
         function: For FOR_EACH_BATCH: called with (DataFrame, epoch). For FUNCTION: a `SinkFunction`. For COLLECT: the queue
             that the program takes results from.
         identifier: For PRINT: a prefix of every line.
+        stateless: Whether the function, though it takes part in checkpoints, is known to put nothing into them.
     """
 
     kind: SinkKind = SinkKind.PRINT
     function: Any = None
     identifier: str | None = None
+    stateless: bool = False
 
     @property
     def sent(self) -> tuple[str, ...]:
@@ -396,7 +398,7 @@ class SinkTransformation(Transformation):
     @property
     def keeps_state(self) -> bool:
         """Whether it may have operator state."""
-        return isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
+        return not self.stateless and isinstance(self.function, (CheckpointedFunction, ListCheckpointed))
 
 
 class StreamGraph:

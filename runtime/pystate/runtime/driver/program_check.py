@@ -9,14 +9,17 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.execution_target import local_threads
 from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
+from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.program_finding import ProgramFinding, Severity
@@ -46,6 +49,7 @@ from pystate.runtime.plan.delivery_guarantees import DeliveryGuarantees
 from pystate.runtime.plan.missing_watermarks import missing_watermarks
 from pystate.runtime.plan.planner import JobPlanner
 
+_NO_ARGUMENTS = "the program's own arguments follow its name: pystate check job.py ARGUMENTS"
 _SPARK_FOLLOWS = "pystate info starts Spark where the program asks for it, and looks at all of the program"
 
 
@@ -97,7 +101,8 @@ class CheckExecutor(GraphExecutor):
         self.findings += _undefined_names(graph)
         self.findings += _wrong_elements(graph)
         for wrong in wrong_functions(graph):
-            severity = Severity.ERROR if wrong.fails else Severity.WARNING
+            is_sure = wrong.fails and not (wrong.in_slots and _has_slots_elsewhere(configuration))
+            severity = Severity.ERROR if is_sure else Severity.WARNING
             self.findings.append(ProgramFinding.of(wrong.error, "function", wrong.place, severity))
         states = self._states(graph, uids)
         self._look_at_configuration(configuration)
@@ -198,6 +203,11 @@ class CheckExecutor(GraphExecutor):
         self.findings.append(ProgramFinding.of(JobGraphError(message, hint=hint), check, place, Severity.NOTE))
 
 
+def _has_slots_elsewhere(configuration: Configuration) -> bool:
+    master = configuration.get(SparkOptions.MASTER)
+    return master is not None and local_threads(master) is None
+
+
 def _undefined_names(graph: StreamGraph) -> Iterator[ProgramFinding]:
     for step in graph.transformations():
         for name, function in sorted({found for taken in step.taken.values() for found in taken.names_never_defined()}):
@@ -249,7 +259,8 @@ def check(job_file: Path, arguments: list[str], executor: CheckExecutor) -> dict
         except PystateError as error:
             trouble = ProgramFinding.of(error, "program", _place(error, job_file))
         except Exception as error:
-            told = JobGraphError(error_sentence(error))
+            hint = _NO_ARGUMENTS if _misses_an_argument(error, arguments) else None
+            told = JobGraphError(error_sentence(error), hint=hint)
             trouble = ProgramFinding.of(told, "program", _place(error, job_file))
     findings = [ProgramFinding.of(refusal, "function", place) for place, refusal in refusals]
     findings += [*executor.findings, *([] if trouble is None else [trouble])]
@@ -265,6 +276,11 @@ def check(job_file: Path, arguments: list[str], executor: CheckExecutor) -> dict
 def _place(error: BaseException, job_file: Path) -> str | None:
     frame = user_frame(program_trace(error, job_file))
     return None if not frame else frame[0]
+
+
+def _misses_an_argument(error: Exception, arguments: list[str]) -> bool:
+    frames = traceback.extract_tb(error.__traceback__)
+    return isinstance(error, IndexError) and not arguments and bool(frames) and "argv" in (frames[-1].line or "")
 
 
 def answer(request: dict[str, Any], configuration: Configuration, folder: Path) -> dict[str, Any]:

@@ -411,7 +411,8 @@ def _uid_warning(
     # a plain function on a keyed stream has no context to ask for state
     by_itself = isinstance(step.kind, OperatorKind) and step.kind.traits.keeps_state
     keyed = step.keeps_state and (isinstance(function, Function) or by_itself)
-    if step.uid is not None or not (takes_part or keyed):
+    stateless = isinstance(step, SinkTransformation) and step.stateless
+    if step.uid is not None or stateless or not (takes_part or keyed):
         return None
     return (
         f"The operator {step.name!r} keeps state and has no uid: its state is found again only while the program's "

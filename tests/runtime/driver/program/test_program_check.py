@@ -9,9 +9,11 @@ import pytest
 from pystate.common import Types, WatermarkStrategy
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.program_finding import Severity
+from pystate.connectors.sql import SqlSink
 from pystate.core.api.executor import register_executor
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.connectors.http import HttpSink
 from pystate.datastream.formats.json import JsonLinesFormat
 from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from pystate.runtime.driver.program.submitted_program import ProgramTaken
@@ -61,3 +63,15 @@ def test_steps_after_files_whose_columns_are_declared_are_looked_at(tmp_path):
     assert keyed_by("usr", JsonLinesFormat.for_row_type(row)) == [(Severity.ERROR, "graph")]
     parquet = ParquetColumnarRowInputFormat()
     assert keyed_by("usr", parquet, FileSource.for_bulk_file_format) == [(Severity.NOTE, "types")], "Spark has to look"
+
+
+def test_a_sink_that_keeps_no_state_needs_no_uid():
+    def streams(environment):
+        numbers = environment.from_collection([1], Types.LONG()).uid("numbers")
+        numbers.sink_to(HttpSink.builder().set_url("http://host/").build())
+        once = SqlSink.builder().set_url("sqlite:///a.db").set_table("t").set_columns("n")
+        numbers.sink_to(once.build()).name("committing")
+        return {}
+
+    found = findings_of(SimpleNamespace(streams=streams))
+    assert [one.message.split(" keeps")[0] for one in found if "no uid" in one.message] == ["The operator 'committing'"]

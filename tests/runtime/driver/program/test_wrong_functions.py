@@ -10,15 +10,20 @@ import pytest
 from pystate.common import Time, Types, WatermarkStrategy
 from pystate.common.serialization import SimpleStringSchema
 from pystate.common.watermark_strategy import TimestampAssigner
+from pystate.connectors.sql import SqlConnectionOptions, SqlSink, SqlSource
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.connectors.delta import DeltaSink
-from pystate.datastream.connectors.iceberg import IcebergSink
+from pystate.datastream.connectors.delta import DeltaSink, DeltaSource
+from pystate.datastream.connectors.http import HttpSink
+from pystate.datastream.connectors.hybrid_source import HybridSource
+from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSource
 from pystate.datastream.connectors.kafka import (
     KafkaRecordSerializationSchema,
     KafkaSink,
     UpsertKafkaRecordSerializationSchema,
     ValueFieldsStrategy,
 )
+from pystate.datastream.connectors.mqtt import MqttConnectionOptions, MqttSink, MqttSource
+from pystate.datastream.connectors.redis import RedisSink
 from pystate.datastream.formats.avro import AvroRowSerializationSchema
 from pystate.datastream.formats.csv import CsvRowSerializationSchema
 from pystate.datastream.formats.json import JsonRowSerializationSchema
@@ -271,6 +276,22 @@ def to_iceberg(*columns):
     return lambda stream: stream.map(str, output_type=WRITTEN).sink_to(sink)
 
 
+BROKER = MqttConnectionOptions("mqtt://host")
+DATABASE = SqlConnectionOptions(url_variable="DATABASE")
+
+
+def to_service(builder):
+    return lambda stream: stream.sink_to(builder.build())
+
+
+def read_from(source):
+    def build(stream):
+        environment = stream.get_execution_environment()
+        environment.from_source(source(), WatermarkStrategy.no_watermarks(), "source").print()
+
+    return build
+
+
 TABLE_SINKS = [
     (to_delta(upsert_by=["name"], partition_by=["name"]), None),
     (to_delta(sort_by=["count"]), None),
@@ -290,20 +311,51 @@ def test_the_columns_of_tables(build, told):
 
 
 @pytest.mark.parametrize(
-    ("build", "module", "extra"),
+    ("build", "module", "extra", "in_slots"),
     [
-        (to_delta(), "deltalake", "delta"),
-        (to_iceberg("name"), "pyiceberg", "iceberg"),
-        (written_as("json", WRITTEN), "confluent_kafka", "kafka"),
+        (to_delta(), "deltalake", "delta", True),
+        (to_iceberg("name"), "pyiceberg", "iceberg", True),
+        (written_as("json", WRITTEN), "confluent_kafka", "kafka", True),
+        (to_service(RedisSink.builder().set_url("redis://host").set_key(0).set_value(str)), "redis", "redis", True),
+        (to_service(HttpSink.builder().set_url("http://host/")), "urllib3", "http", True),
+        (to_service(MqttSink.builder().set_connection(BROKER).set_topic("t").set_value(str)), "paho.mqtt", "mqtt", True),
+        (to_service(SqlSink.builder().set_url_variable("DATABASE").set_table("t").set_columns("a")),
+         "sqlalchemy", "sql", True),
+        (read_from(lambda: MqttSource.builder().set_connection(BROKER).set_client_id("c").set_topics("t").build()),
+         "paho.mqtt", "mqtt", False),
+        (read_from(lambda: DeltaSource.for_bounded_row_data("/t").with_row_type(WRITTEN).build()),
+         "deltalake", "delta", False),
+        (read_from(lambda: HybridSource.builder(SqlSource(DATABASE, "SELECT 1", WRITTEN))
+         .add_source(IcebergSource.for_table("db.t").with_row_type(WRITTEN).build()).build()),
+         "pyiceberg", "iceberg", False),
     ],
-)
-def test_a_client_that_is_not_installed(monkeypatch, build, module, extra):
+)  # fmt: skip
+def test_a_client_that_is_not_installed(monkeypatch, build, module, extra, in_slots):
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == module else there(name, *rest))
     (wrong,) = wrong_in(build)
     assert wrong.fails
+    assert wrong.in_slots is in_slots, "of sources the driver asks, too"
     assert "installed" in wrong.error.message
     assert wrong.error.hint.startswith(f"pip install 'pystate-spark[{extra}]'")
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({"compression.type": "lz4"}, None),
+        ({"compresion.type": "lz4"}, 'No such configuration property: "compresion.type"'),
+        ({"acks": "seven"}, "Invalid value for configuration property"),
+    ],
+)
+def test_properties_that_kafkas_client_refuses(properties, told):
+    schema = KafkaRecordSerializationSchema.builder().set_topic("t")
+    schema.set_value_serialization_schema(SimpleStringSchema())
+    builder = KafkaSink.builder().set_bootstrap_servers("host:9092").set_record_serializer(schema.build())
+    for key, value in properties.items():
+        builder.set_property(key, value)
+    found = wrong_in(lambda stream: stream.map(str, output_type=Types.STRING()).sink_to(builder.build()))
+    assert [told in one.error.message for one in found] == ([] if told is None else [True])
 
 
 def wrong_in(build):

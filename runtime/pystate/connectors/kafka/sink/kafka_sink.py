@@ -10,14 +10,14 @@ from pystate.common.configuration.groups.sink_options import SinkOptions
 from pystate.common.errors import JobGraphError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.client_package import check_installed
+from pystate.connectors.client_package import client_findings
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
-from pystate.connectors.kafka.kafka_client import BOOTSTRAP_SERVERS
+from pystate.connectors.kafka.kafka_client import BOOTSTRAP_SERVERS, new_client
 from pystate.connectors.kafka.record_serialization import KafkaRecordSerializationSchema
 from pystate.connectors.kafka.sink.commit_markers import MARKER_TOPIC, Markers
 from pystate.connectors.kafka.sink.kafka_committer import KafkaCommitter, KafkaWriteAheadWriter, stamp_of
-from pystate.connectors.kafka.sink.kafka_writer import KafkaWriter
+from pystate.connectors.kafka.sink.kafka_writer import KafkaWriter, producer_settings
 from pystate.connectors.kafka.upserts import UpsertBuffer, UpsertKafkaRecordSerializationSchema
 from pystate.connectors.sink import CommitterInitContext, InitContext, Sink, SinkWriter, SupportsCommitter, WriterInitContext
 
@@ -77,10 +77,16 @@ class KafkaSink(Sink[Any], SupportsEarlyCheck):
 
     @override
     def early_findings(self) -> Iterator[EarlyFinding]:
+        needed = "Kafka's client, confluent-kafka, is not installed here."
+        missing = list(client_findings("confluent_kafka", needed, "kafka", in_slots=True))
+        yield from missing
+        if missing:
+            return
+        properties = {key: value for key, value in self.settings.properties.items() if key != BOOTSTRAP_SERVERS}
         try:
-            check_installed("confluent_kafka", "Kafka's client, confluent-kafka, is not installed here.", "kafka")
+            new_client("Producer", producer_settings(properties), repr(self))  # without brokers it asks nobody
         except JobGraphError as error:
-            yield EarlyFinding(error)
+            yield EarlyFinding(error, in_slots=True)  # files with certificates may be there alone
 
     @property
     @override

@@ -15,8 +15,10 @@ class WrongFunction:
         error: What, and what to write instead.
         place: The line, as "FILE, line N"; None if it isn't known.
         fails: Whether the job would fail; else it does nothing, or not what it seems to.
+        in_slots: Whether it is told of the machines of slots alone.
     """
 
     error: JobGraphError
     place: str | None
     fails: bool = True
+    in_slots: bool = False

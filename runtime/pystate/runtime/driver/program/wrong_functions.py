@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pystate.core.api.job_graph import KeyByTransformation, SinkTransformation, StreamGraph
+from pystate.core.api.job_graph import KeyByTransformation, OwnSourceTransformation, SinkTransformation, StreamGraph
 from pystate.runtime.driver.program.function_texts import Step
 from pystate.runtime.driver.program.wrong_calls import wrong_key, wrong_results, wrong_signatures
+from pystate.runtime.driver.program.wrong_connectors import wrong_for_sink, wrong_source
 from pystate.runtime.driver.program.wrong_function import WrongFunction
-from pystate.runtime.driver.program.wrong_sinks import wrong_for_sink
 from pystate.runtime.driver.program.wrong_state_uses import state_in_open
 from pystate.runtime.driver.program.wrong_times import no_timestamps, wrong_timers
 
@@ -23,6 +23,8 @@ def wrong_functions(graph: StreamGraph) -> Iterator[WrongFunction]:
             yield from wrong_key(step)
         elif isinstance(step, SinkTransformation):
             yield from wrong_for_sink(step)
+        elif isinstance(step, OwnSourceTransformation):
+            yield from wrong_source(step)
         elif isinstance(step, Step):
             yield from wrong_signatures(step)
             yield from wrong_results(step)

@@ -1,26 +1,31 @@
-"""Sinks whose type no element of their stream can have, and those that find something wrong with themselves."""
+"""Sources and sinks that find something wrong with themselves, and sinks whose type no element of their stream can have."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.connectors.early_check import SupportsEarlyCheck
 from pystate.connectors.operators.sink_operator import SinkOperator
-from pystate.core.api.job_graph import SinkTransformation, element_type
+from pystate.connectors.operators.source_operator import SourceOperator
+from pystate.core.api.job_graph import OwnSourceTransformation, SinkTransformation, element_type
 from pystate.runtime.driver.program.wrong_function import WrongFunction
 
 _NUMBERS = (TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.FLOAT, TypeKind.DOUBLE)
 
 
+def wrong_source(step: OwnSourceTransformation) -> Iterator[WrongFunction]:
+    """Yield what a source says itself."""
+    if isinstance(step.function, SourceOperator):
+        yield from _told_early(step.function.source, step.place)
+
+
 def wrong_for_sink(step: SinkTransformation) -> Iterator[WrongFunction]:
     """Yield that a sink takes another type than its stream has, and what it says itself."""
     sink = step.function.sink if isinstance(step.function, SinkOperator) else None
-    if isinstance(sink, SupportsEarlyCheck):
-        for found in sink.early_findings():
-            error = JobGraphError(found.error.message, hint=found.error.hint)
-            yield WrongFunction(error, step.place, fails=found.fails)
+    yield from _told_early(sink, step.place)
     wanted = None if sink is None else sink.consumed_type
     given = element_type(step.parents[0].output_type)
     if wanted is None or given is None or not _misfits(given, wanted):
@@ -30,6 +35,12 @@ def wrong_for_sink(step: SinkTransformation) -> Iterator[WrongFunction]:
         message, hint="put a map(...) with this output_type before the sink, or give a schema of the stream's type"
     )
     yield WrongFunction(error, step.place)
+
+
+def _told_early(connector: Any, place: str | None) -> Iterator[WrongFunction]:
+    for found in connector.early_findings() if isinstance(connector, SupportsEarlyCheck) else ():
+        error = JobGraphError(found.error.message, hint=found.error.hint)
+        yield WrongFunction(error, place, fails=found.fails, in_slots=found.in_slots)
 
 
 def _misfits(given: TypeInformation, wanted: TypeInformation) -> bool:
