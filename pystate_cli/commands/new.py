@@ -71,8 +71,8 @@ def new(
             message = f"The project can't be written: {error.strerror}."
             raise UsageError(message, where=str(target)) from error
         session.console.info(f"  {folder.name}/{path}")
-    first_run = filled_in(chosen.first_run, {"module": module_name(folder.name)})
-    for line in ("", f"cd {name}", pip_install("test"), "python -m pytest", *first_run.splitlines()):
+    *needed, first_run = filled_in(chosen.first_run, {"module": module_name(folder.name)}).splitlines()
+    for line in ("", f"cd {name}", pip_install("test"), *needed, "python -m pytest", first_run):  # tests need a client, too
         session.console.info(line)
     if as_json:
         session.console.result_json({"path": str(folder), "files": [str(path) for path in files]})

@@ -25,7 +25,7 @@ _README = """
 A pystate job: `{module}.py` {about}.
 
     pip install 'pystate-spark[test]' # pytest
-    python -m pytest                        # its parts, without Spark
+{clients}    python -m pytest                        # its parts, without Spark
     pystate doctor                          # can jobs run here?
     pystate check {module}.py               # what is wrong with it, without Spark
 {commands}
@@ -53,8 +53,17 @@ def project_files(name: str, template: ProjectTemplate, spark_version: str = "")
         spark_version: The version of the installed Spark.
     """
     module = module_name(name)
-    commands = "\n".join(f"    {command} # {remark}" for command, remark in template.commands)
-    words = {"commands": commands, "about": template.about, "spark": spark_version, "name": name, "module": module}
+    lines = [f"    {command} # {remark}" for command, remark in template.commands]
+    clients = [line for line in lines if line.startswith("    pip install")]  # which its test may need, too
+    commands = "\n".join(line for line in lines if line not in clients)
+    words = {
+        "clients": "".join(f"{line}\n" for line in clients),
+        "commands": commands,
+        "about": template.about,
+        "spark": spark_version,
+        "name": name,
+        "module": module,
+    }
     files = {
         f"{module}.py": template.job,
         f"tests/test_{module}.py": template.test,

@@ -61,11 +61,14 @@ def test_the_test_of_each_template_passes_and_its_settings_are_read(pystate, tmp
     commands = [line for line in readme.splitlines() if line.startswith("    ") and " # " in line]
     assert len({line.index("  # ") for line in commands}) == 1, "remarks stand below each other"
     assert f"    {err.splitlines()[-1]} " in "\n".join(commands), "the first command is one of the page"
-    needed = next((line for line in commands if "pip install" in line and "[test]" not in line), "").partition("  # ")[0]
-    assert needed.strip() in err, "what the first run needs is said before it"
+    for text in (err, readme):
+        installs = [line.partition("  # ")[0].strip() for line in text[: text.index("python -m pytest")].splitlines()[1:]]
+        found = [line for line in installs if line.startswith("pip install") and "[test]" not in line]
+        clients = {"kafka": ["pip install 'pystate-spark[kafka]'"], "lakehouse": ["pip install 'pystate-spark[delta]'"]}
+        assert found == clients.get(template, []), "what the test and the first run need is said before them"
     assert {"pystate check my_job.py", "pystate dev my_job.py"} <= {line.partition("  # ")[0].strip() for line in commands}
     for path in (path for path in project.rglob("*") if path.suffix in (".py", ".md", ".toml")):
-        assert not re.search(r"\{(module|name|spark|about|commands)\}", path.read_text("utf-8"))
+        assert not re.search(r"\{(module|name|spark|about|commands|clients)\}", path.read_text("utf-8"))
 
 
 def test_a_template_that_is_not_there(pystate):
