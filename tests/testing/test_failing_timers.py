@@ -99,7 +99,7 @@ counted.process(Divide()).uid("counted").print()
 env.execute("timers")
 """
 MENDED = JOB.replace("100 // number", "100").replace("100 // sum(element[1] for element in elements)", "len(list(elements))")
-EPOCH, WATERMARK, CLOCK = "epoch", "watermark", "clock"
+EPOCH, WATERMARK, CLOCK, SECOND, END = "epoch", "watermark", "clock", "second input", "end"
 
 
 @pytest.fixture
@@ -125,13 +125,30 @@ def kept_of(program, operator, *steps):
                 if kind == EPOCH:
                     harness.end_epoch()
                 elif kind == WATERMARK:
-                    harness.process_watermark(value)
+                    for number in range(harness.num_inputs):
+                        harness.process_watermark(value, input_number=number + 1)
+                elif kind == SECOND:
+                    harness.process(*value, input_number=2)
+                elif kind == END:
+                    harness._chain.advance_watermarks(end_of_input=True)
                 elif kind == CLOCK:
                     harness.set_processing_time(value)
                 else:
                     harness.process((kind, value[0]), value[1])
         data = harness._chain.failing_record
     return dataclasses.replace(FailingRecord.from_bytes(data, "here"), uid=operator, operator=operator)
+
+
+def savepoint_with(operator, tmp_path):
+    """Write a savepoint with the state of one operator, and return its path."""
+    location = SnapshotLocation(f"{tmp_path}/savepoint-abcdef-0123456789ab")
+    location.create()
+    about = CheckpointMetadata(
+        1, CheckpointType.SAVEPOINT, SavepointFormatType.CANONICAL,
+        timestamp_ms=0, job_id="", job_name="", epoch=0, parallelism=1, max_parallelism=128, operators=[operator],
+    )  # fmt: skip
+    location.write_metadata(write_metadata(about))
+    return location.uri
 
 
 def replayed(job, tmp_path, record, capsys, mended=MENDED):
@@ -267,14 +284,7 @@ def test_a_what_if_on_the_timers_of_a_key_in_a_savepoint(job, tmp_path, capsys):
         for key, number in (("a", 4), ("b", 0), ("a", 5)):
             harness.process((key, number), number)
         written = harness.snapshot(1).written
-    location = SnapshotLocation(f"{tmp_path}/savepoint-abcdef-0123456789ab")
-    location.create()
-    operator = OperatorState("timed", "timed", 1, 128, subtasks={0: written})
-    about = CheckpointMetadata(
-        1, CheckpointType.SAVEPOINT, SavepointFormatType.CANONICAL,
-        timestamp_ms=0, job_id="", job_name="", epoch=0, parallelism=1, max_parallelism=128, operators=[operator],
-    )  # fmt: skip
-    location.write_metadata(write_metadata(about))
+    savepoint = savepoint_with(OperatorState("timed", "timed", 1, 128, subtasks={0: written}), tmp_path)
     test = tmp_path / "test_it.py"
     request = request_of(
         job,
@@ -283,7 +293,7 @@ def test_a_what_if_on_the_timers_of_a_key_in_a_savepoint(job, tmp_path, capsys):
         key="'a'",
         watermark=14,
         json=True,
-        savepoint_path=location.uri,
+        savepoint_path=savepoint,
         as_test=str(test),
     )
 

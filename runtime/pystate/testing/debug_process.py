@@ -235,7 +235,10 @@ def _replay(
 def _state_before(harness: ProgramHarness, keys: list[Any], program: Program, *, as_file: bool) -> StateBefore:
     """Return what a harness has; copies, since what the function changes in place has changed in the harness, too."""
     state = StateBefore(
-        watermark=harness.current_watermark(), clock=harness.get_processing_time(), inputs=harness.num_inputs
+        watermark=harness.current_watermark(),
+        clock=harness.get_processing_time(),
+        inputs=harness.num_inputs,
+        of_operator=harness.has_operator_state,
     )
     state.broadcast = harness.get_broadcast_state()
     for key in keys:

@@ -107,6 +107,8 @@ class FailedRecords:
             why = f"could not be kept, of {failed.lost}" if failed.lost else "was too large to be kept"
             self._note(f"the state of the key {why}: -s takes it from a snapshot")
         with self._harness() as harness:
+            if self._savepoint is None and harness.has_operator_state:
+                self._note("list state of the operator isn't kept, and is empty here: -s takes it from a snapshot")
             for number, call in enumerate(self._calls(harness)):
                 if self._is_like(call):
                     self._count = number

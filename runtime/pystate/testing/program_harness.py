@@ -25,11 +25,13 @@ from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.groups.execution_options import PipelineOptions
 from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import JobGraphError, StateError, UsageError
+from pystate.common.key_groups import operator_index
 from pystate.common.overrides import override
 from pystate.common.row import Row
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
 from pystate.common.user_code.user_errors import error_sentence, user_failure
+from pystate.core.api.checkpointed import CheckpointedFunction, ListCheckpointed
 from pystate.core.api.executor import register_executor, registered_executor
 from pystate.core.api.job_graph import (
     KeyByTransformation,
@@ -58,6 +60,7 @@ from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.operator.broadcast_state import OperatorBroadcastState
 from pystate.runtime.driver.program.submitted_program import GraphExecutor, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
+from pystate.runtime.plan.chain import function_object
 from pystate.runtime.plan.named_key_column import named_key_column
 from pystate.runtime.slot.operators.windowing.window_namespaces import window_namespaces
 from pystate.runtime.slot.snapshots.frozen_task import CANONICAL_KEYED_STATE
@@ -284,7 +287,7 @@ class ProgramHarness(OperatorTestHarness):
         self.keyed = step.keyed
         self._selects = [one.key_selector for one in inputs]
         key_type = _key_type(step)
-        snapshot = None
+        snapshot, of_key_group = None, None
         backend, most, subtask, parallelism = "hashmap", step.max_parallelism or MAX_PARALLELISM, 0, 1
         if share is not None:
             subtask, parallelism, most = share
@@ -302,7 +305,8 @@ class ProgramHarness(OperatorTestHarness):
             keys = [_key(self._selects[0], key_of, uid)]
         if keys and savepoint is not None:
             codec = KeyCodec(key_type)  # a subtask with this one key group: no other state is read
-            subtask, parallelism = codec.key_group(codec.internal(keys[0]), most), most
+            of_key_group = codec.key_group(codec.internal(keys[0]), most)
+            subtask, parallelism = of_key_group, most
         super().__init__(
             step.kind,
             step.function,
@@ -322,7 +326,7 @@ class ProgramHarness(OperatorTestHarness):
             job_parameters=configuration.to_dict(),
         )
         if snapshot is not None:
-            self.initialize_state(_share(snapshot, snapshot.operator(uid), subtask, parallelism))
+            self.initialize_state(_share(snapshot, snapshot.operator(uid), subtask, parallelism, of_key_group))
         elif state is not None:
             handle = KeyedStateHandle(0, most - 1, CANONICAL_KEYED_STATE, ByteStreamStateHandle(state))
             restored = RestoredOperator(f"{MEMORY_SCHEME}/test", [handle])
@@ -338,6 +342,11 @@ class ProgramHarness(OperatorTestHarness):
     def num_inputs(self) -> int:
         """The number of its inputs."""
         return len(self._selects)
+
+    @property
+    def has_operator_state(self) -> bool:
+        """Whether the function takes part in checkpoints itself: its state is of the subtask, not of keys."""
+        return isinstance(function_object(self.function), (CheckpointedFunction, ListCheckpointed))
 
     def has_key(self, input_number: int = 1) -> bool:
         """Return whether the elements of an input, 1 or 2, have keys; those of a broadcast stream have none.
@@ -545,10 +554,19 @@ def _key_type(step: _Step) -> TypeInformation | None:
     return None
 
 
-def _share(snapshot: OpenedSnapshot, operator: OperatorState, subtask: int, parallelism: int) -> OperatorSnapshot:
+def _share(
+    snapshot: OpenedSnapshot, operator: OperatorState, subtask: int, parallelism: int, of_key_group: int | None
+) -> OperatorSnapshot:
     metadata = replace(snapshot.metadata, operators=[replace(operator, uid=UID, name=UID)])
-    vertex = JobVertex(UID, UID, parallelism, operator.max_parallelism)
-    assignment = StateAssignmentOperation(metadata, [vertex]).assign()
-    restored = RestoredOperator.of(assignment, UID, subtask, snapshot.location.uri)
+
+    def share(subtask: int, parallelism: int) -> RestoredOperator:
+        vertex = JobVertex(UID, UID, parallelism, operator.max_parallelism)
+        assignment = StateAssignmentOperation(metadata, [vertex]).assign()
+        return RestoredOperator.of(assignment, UID, subtask, snapshot.location.uri)
+
+    restored = share(subtask, parallelism)
+    if of_key_group is not None:  # the list state that its key had beside it
+        owner = share(operator_index(of_key_group, operator.parallelism, operator.max_parallelism), operator.parallelism)
+        restored = replace(restored, operator_state=owner.operator_state, raw_operator_state=owner.raw_operator_state)
     number = metadata.checkpoint_id
     return OperatorSnapshot(number, subtask, parallelism, operator.max_parallelism, None, restored)

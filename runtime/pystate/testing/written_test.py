@@ -33,6 +33,7 @@ class StateBefore:
         watermark: Event time, ms since 1970.
         clock: Processing time, ms since 1970.
         inputs: How many inputs the operator has.
+        of_operator: Whether the function has state of its operator besides.
         file: All keyed state of the key, as a file; None where `keyed`, `windows` and `timers` have it all.
     """
 
@@ -44,6 +45,7 @@ class StateBefore:
     watermark: int = MIN_WATERMARK
     clock: int = 0
     inputs: int = 1
+    of_operator: bool = False
     file: bytes | None = None
 
     def parts(self) -> list[tuple[str, str, Any]]:
@@ -84,13 +86,15 @@ def harness_test(
     parts = before.parts()
     odd = [name for name, _, value in [*parts, ("the key", "", before.key)] if not reads_back(value, program)]
     in_bytes = before.file is not None
-    from_snapshot = bool(odd or in_bytes) and request["savepoint_path"] is not None
+    from_snapshot = bool(odd or in_bytes or before.of_operator) and request["savepoint_path"] is not None
     if odd and not from_snapshot and (before.file is None or "broadcast" in odd):
         message = f"Python doesn't read {', '.join(odd)} back from its text, so no test can be written of it."
         hint = "give its class a __repr__ that makes it, and an __eq__; or -s SAVEPOINT, which the test reads then"
         raise UsageError(message, hint=hint)
     words = f", {request['arguments']!r}" if request["arguments"] else ""
     given = f", {request['savepoint_path']!r}" if from_snapshot else ", state=STATE" if in_bytes else ""
+    if from_snapshot and before.of_operator and before.key is not None and "the key" not in odd:
+        given += f", key=[program.value({repr(before.key)!r})]"  # with its subtask's share of that state
     name = "".join(char if char.isalnum() else "_" for char in operator).strip("_").lower()
     what = "takes_the_record" if isinstance(call, RecordCall) else "fires_the_timers"
     lines = [WRITTEN, ""]

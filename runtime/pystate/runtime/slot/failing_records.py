@@ -158,7 +158,10 @@ class FailingRecords:
             if rows is None or rows.num_rows
         ]
         if timer is not None and self._steps[-1].rows is not None:  # at the end of a key's sorted rows
-            steps.append(KeptStep(StepKind.WATERMARK, self._time.clock(), time=MAX_WATERMARK))
+            now = self._time.clock()
+            for index, _ in enumerate(self._task.inputs):
+                steps.append(KeptStep(StepKind.WATERMARK, now, index, time=MAX_WATERMARK))
+            steps.append(KeptStep(StepKind.CLOCK, now, time=MAX_WATERMARK))
         while len(steps) > 1 and sum(len(step.rows) + _STEP_BYTES for step in steps) > self._most_bytes:
             del steps[0]
             self._whole = False
