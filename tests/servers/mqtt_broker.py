@@ -38,14 +38,13 @@ class MqttBroker:
         self.url = f"{'mqtts' if tls else 'mqtt'}://pystate:{PASSWORD}@127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
         self._settings = folder / "mosquitto.conf"
-        accounts, rights = folder / "accounts", folder / "rights"
-        make = [shutil.which("mosquitto_passwd", path=_PATH) or "", "-b", "-c", str(accounts), "pystate", PASSWORD]
-        subprocess.run(make, check=True, capture_output=True)
+        self._accounts, rights = folder / "accounts", folder / "rights"
+        self.set_password(PASSWORD)
         rights.write_text("user pystate\ntopic readwrite open/#\ntopic readwrite $SYS/#\n")
         lines = [
             f"listener {self.port} 127.0.0.1",
             "allow_anonymous false",
-            f"password_file {accounts}",
+            f"password_file {self._accounts}",
             f"acl_file {rights}",
         ]
         lines += ["persistence true", f"persistence_location {folder}/", "max_queued_messages 0", "max_inflight_messages 0"]
@@ -53,6 +52,11 @@ class MqttBroker:
         if tls is not None:
             lines += [f"certfile {tls[0]}", f"keyfile {tls[1]}"]
         self._settings.write_text("\n".join(lines) + "\n")
+
+    def set_password(self, password: str) -> None:
+        """Write the user's password, which the broker knows from its next start on."""
+        make = [shutil.which("mosquitto_passwd", path=_PATH) or "", "-b", "-c", str(self._accounts), "pystate", password]
+        subprocess.run(make, check=True, capture_output=True)
 
     def start(self) -> None:
         """Run it, until it answers."""

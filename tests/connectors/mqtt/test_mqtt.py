@@ -199,6 +199,90 @@ def test_a_session_that_the_broker_forgot_is_told(own_broker, caplog):
     assert "has forgotten the session s" in caplog.text
 
 
+def test_what_a_forgotten_session_had_acknowledges_nothing_of_the_next_one(own_broker):
+    with in_session(own_broker, "s", "open/in") as harness:
+        harness.run_epoch()
+        own_broker.publish("open/in", *numbers(0, 5))
+        until(harness, 5)
+        snapshots = harness.snapshot(1)
+        own_broker.end()
+        (own_broker.folder / "mosquitto.db").unlink()
+        own_broker.start()
+        with own_broker.listening("$SYS/broker/subscriptions/count") as counts:
+            wait_until(lambda: counts and int(counts[-1][1]) >= 2)  # the reader has subscribed again
+        own_broker.publish("open/in", *numbers(5, 10))
+        assert until(harness, 5) == numbers(5, 10)
+        harness.notify_of_completed_checkpoint(1)
+    with in_session(own_broker, "s", "open/in", snapshots=snapshots) as harness:
+        assert until(harness, 5) == numbers(5, 10)
+
+
+def test_an_acknowledgement_that_was_lost_with_a_connection_is_given_again(own_broker):
+    with in_session(own_broker, "s", "open/in") as harness:
+        harness.run_epoch()
+        own_broker.publish("open/in", *numbers(0, 5))
+        until(harness, 5)
+        snapshots = harness.snapshot(1)
+        own_broker.end()
+        harness.notify_of_completed_checkpoint(1)
+        own_broker.start()
+        own_broker.publish("open/in", "new")
+        assert until(harness, 1) == ["new"]
+        snapshots = harness.snapshot(2)
+        harness.notify_of_completed_checkpoint(2)
+    own_broker.publish("open/in", "last")
+    with in_session(own_broker, "s", "open/in", snapshots=snapshots) as harness:
+        assert until(harness, 1) == ["last"]
+
+
+def test_a_password_that_is_changed_while_the_job_runs_fails_it(own_broker):
+    with in_session(own_broker, "s", "open/in") as harness:
+        harness.run_epoch()
+        own_broker.end()
+        own_broker.set_password("an0ther")
+        own_broker.start()
+        with pytest.raises(ExternalSystemError, match="refuses the connection: Not authorized"):
+            until(harness, 1)
+
+
+def test_a_second_client_of_the_session_ends_the_first_for_good(broker):
+    with in_session(broker, "twice", "open/twice") as first, in_session(broker, "twice", "open/twice") as second:
+        first.run_epoch()
+        second.run_epoch()
+        with pytest.raises(ExternalSystemError, match="ends the connections of the session twice"):
+            until(first, 1)
+        broker.publish("open/twice", "x")
+        assert until(second, 1) == ["x"]
+
+
+def test_messages_that_no_acknowledgement_bounds_wait_at_the_broker(broker):
+    context = mock.create_autospec(SourceReaderContext, instance=True)
+    reader = MqttReader(reads(broker, "bounded", "open/bounded", set_receive_maximum=5), context)
+    reader.add_splits([MqttSplit(is_begun=False)])
+    found = []
+    output = mock.Mock(room=lambda: 3, collect=found.append)
+    reader.poll_next(output)
+    try:
+        client = broker.client()
+        client.loop_start()
+        for number in numbers(0, 20):
+            client.publish("open/bounded", number)
+        most = 0
+        while len(found) < 20:
+            most = max(most, len(reader._arrived))
+            wait_until(lambda: reader._arrived)
+            reader.poll_next(output)
+        assert found == numbers(0, 20)
+        assert most <= 5
+        for number in numbers(0, 20):
+            client.publish("open/bounded", number)
+        wait_until(lambda: len(reader._arrived) == 5)
+        client.disconnect()
+        client.loop_stop()
+    finally:
+        reader.close()  # while one waits for room
+
+
 def test_rows_of_messages_and_payloads_that_cannot_be_read(broker):
     tag = OutputTag("bad", BAD_RECORD)
     with SourceTestHarness(lambda: reads(broker, "rows", "open/rows/+", schema=False)) as harness:

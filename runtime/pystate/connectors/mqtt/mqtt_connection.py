@@ -95,6 +95,7 @@ class MqttConnectionOptions:
         *,
         clean: bool,
         connected: Callable[[bool], None] = lambda _: None,
+        refused: Callable[[ExternalSystemError], None] = lambda _: None,
     ) -> None:
         """Connect a client, and wait for the broker's answer.
 
@@ -104,6 +105,7 @@ class MqttConnectionOptions:
             properties: Those of MQTT 5's CONNECT.
             clean: Whether to forget an earlier session.
             connected: Called at this and each later connection, with whether the broker knew the session.
+            refused: Called when the broker takes nothing from this user at a later connection.
 
         Raises:
             NotDoneError: The broker can't be reached for now.
@@ -115,6 +117,8 @@ class MqttConnectionOptions:
         def on_connect(_: Any, __: Any, flags: Any, reason: Any, ___: Any) -> None:
             if not reason.is_failure:
                 connected(bool(flags.session_present))
+            elif answered.is_set() and str(reason) in _NEVER:
+                refused(self._refusal(str(reason)))
             said.append(reason)
             answered.set()
 
@@ -136,9 +140,12 @@ class MqttConnectionOptions:
         if said[0].is_failure:
             words = str(said[0])
             if words in _NEVER:
-                message = f"The broker refuses the connection: {words}"
-                raise ExternalSystemError(message, where=self.shown(), hint="look at the user's password and rights")
+                raise self._refusal(words)
             raise NotDoneError(words)
+
+    def _refusal(self, words: str) -> ExternalSystemError:
+        message = f"The broker refuses the connection: {words}"
+        return ExternalSystemError(message, where=self.shown(), hint="look at the user's password and rights")
 
     def _parts(self) -> Any:
         try:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import ConfigurationError, ExternalSystemError
@@ -41,6 +43,11 @@ _MOST_AT_ONCE = 500
 _TIMEOUT_S = 30.0
 _WEEK = Duration.of_days(7)
 _MOST_UNACKNOWLEDGED = 65_535
+_TAKEN_OVER = "Session taken over"
+"""What some brokers say to a client in whose place another one has come; others just close its connection."""
+_SHORT_S, _MOST_SHORT = 10.0, 5
+"""Which connections are short, and how many in a row mean that two clients end each other's."""
+_LONG_S = 3600
 
 MQTT_MESSAGE = Types.ROW_NAMED(
     ["topic", "payload", "retained"], [Types.STRING(), Types.PRIMITIVE_ARRAY(Types.BYTE()), Types.BOOLEAN()]
@@ -167,6 +174,23 @@ class MqttSource(Source[Any, MqttSplit], SupportsEarlyCheck):
         return MqttSplit(is_begun=bool(plain))
 
 
+@dataclass(eq=False)
+class _Delivery:
+    """A message that the broker wants acknowledged.
+
+    Attributes:
+        mid: Its number in the session, which another message has later.
+        qos: Its quality of service.
+        content: A hash of topic and payload.
+        is_acknowledged: Whether a complete checkpoint holds it.
+    """
+
+    mid: int
+    qos: int
+    content: int
+    is_acknowledged: bool = False
+
+
 class MqttReader(RequestingReader[Any, MqttSplit]):
     """Reads the session; messages are acknowledged once a checkpoint that holds them is complete.
 
@@ -180,11 +204,14 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
         self._source = source
         self._refused = RefusedRecords(source.bad_records, context)
         self._client: mqtt.Client | None = None
-        self._arrived: deque[mqtt.MQTTMessage] = deque()
-        self._read: list[tuple[int, int]] = []  # since the latest checkpoint
-        self._of_checkpoints: dict[int, list[tuple[int, int]]] = {}
-        self._unacknowledged: set[int] = set()
+        self._arrived: deque[tuple[mqtt.MQTTMessage, _Delivery | None]] = deque()
+        self._read: list[_Delivery] = []  # since the latest checkpoint
+        self._of_checkpoints: dict[int, list[_Delivery]] = {}
+        self._latest: dict[int, _Delivery] = {}  # of each number in the session
         self._lock = threading.Lock()
+        self._room = threading.Condition(self._lock)
+        self._closed = False
+        self._connected_at, self._short_connections = 0.0, 0
         self._error: ExternalSystemError | None = None
         self._at: str | None = None
 
@@ -196,13 +223,13 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
             self._begin()
         if self._error is not None:
             raise self._error
-        for _ in range(min(_MOST_AT_ONCE, output.room())):
-            if not self._arrived:
-                return InputStatus.NOTHING_AVAILABLE
-            message = self._arrived.popleft()
+        for _ in range(min(_MOST_AT_ONCE, output.room(), len(self._arrived))):
+            message, delivery = self._arrived.popleft()
             self._emit(message, output)
-            if message.qos:
-                self._read.append((message.mid, message.qos))
+            if delivery is not None:
+                self._read.append(delivery)
+        with self._lock:
+            self._room.notify()
         return InputStatus.MORE_AVAILABLE if self._arrived else InputStatus.NOTHING_AVAILABLE
 
     @override
@@ -214,11 +241,12 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
     def notify_checkpoint_complete(self, checkpoint_id: int) -> None:
         for known in sorted(self._of_checkpoints):
             if known <= checkpoint_id:
-                for mid, qos in self._of_checkpoints.pop(known):
+                for delivery in self._of_checkpoints.pop(known):
                     with self._lock:
-                        self._unacknowledged.discard(mid)
-                    if self._client is not None:
-                        self._client.ack(mid, qos)
+                        delivery.is_acknowledged = True
+                        is_latest = self._latest.get(delivery.mid) is delivery
+                    if is_latest and self._client is not None:
+                        self._client.ack(delivery.mid, delivery.qos)
 
     @override
     def describe_position(self) -> str | None:
@@ -227,6 +255,9 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
     @override
     def close(self) -> None:
         client, self._client = self._client, None
+        with self._lock:
+            self._closed = True
+            self._room.notify()
         if client is not None:
             client.disconnect()  # the broker keeps the session
             client.loop_stop()
@@ -236,6 +267,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
         self._client = client = source.connection.client(source.client_id, manual_ack=True)
         client.on_message = self._on_message
         client.on_subscribe = self._on_subscribe
+        client.on_disconnect = self._on_disconnect
         properties = {"SessionExpiryInterval": source.session_expiry_s, "ReceiveMaximum": source.receive_maximum}
         is_begun = split.is_begun
 
@@ -245,25 +277,49 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
                 _LOG.warning(
                     "%s: the broker has forgotten the session %s; what came since is lost.", source, source.client_id
                 )
-            is_begun = True
+            is_begun, self._connected_at = True, time.monotonic()
+            if not is_known:
+                with self._lock:
+                    self._latest.clear()  # their numbers begin anew
             subscribing = paho("subscribeoptions").SubscribeOptions
             wanted = subscribing(qos=1, retainHandling=subscribing.RETAIN_SEND_IF_NEW_SUB)
             client.subscribe([(topic, wanted) for topic in source.topics])
 
         try:
-            source.connection.connect(client, _TIMEOUT_S, properties, clean=False, connected=connected)
+            source.connection.connect(client, _TIMEOUT_S, properties, clean=False, connected=connected, refused=self._fail)
         except NotDoneError as error:
             message = f"The broker can't be reached: {error}"
             raise ExternalSystemError(message, where=source.connection.shown(), hint="see whether it runs") from None
         split.is_begun = True
 
-    def _on_message(self, _: Any, __: Any, message: mqtt.MQTTMessage) -> None:
-        if message.qos:
-            with self._lock:
-                if message.dup and message.mid in self._unacknowledged:
-                    return  # after a lost connection: it is read already, and will be acknowledged
-                self._unacknowledged.add(message.mid)
-        self._arrived.append(message)
+    def _on_message(self, client: mqtt.Client, _: Any, message: mqtt.MQTTMessage) -> None:
+        delivery = None
+        with self._lock:
+            if message.qos:
+                known = self._latest.get(message.mid)
+                delivery = _Delivery(message.mid, message.qos, hash((message.topic, message.payload)))
+                if message.dup and known is not None and known.content == delivery.content:
+                    if known.is_acknowledged:  # which was lost with a connection
+                        client.ack(message.mid, message.qos)
+                    return  # it is read already
+                self._latest[message.mid] = delivery
+            while not message.qos and len(self._arrived) >= self._source.receive_maximum and not self._closed:
+                self._room.wait()  # the broker has no bound for those that nobody acknowledges
+            self._arrived.append((message, delivery))
+        self._context.notify_available()
+
+    def _on_disconnect(self, client: mqtt.Client, _: Any, __: Any, reason: Any, ___: Any) -> None:
+        lasted = time.monotonic() - self._connected_at
+        self._short_connections = self._short_connections + 1 if lasted < _SHORT_S else 0
+        if str(reason) != _TAKEN_OVER and self._short_connections < _MOST_SHORT:
+            return
+        client.reconnect_delay_set(_LONG_S, _LONG_S)  # it would take the session back
+        message = f"The broker ends the connections of the session {self._source.client_id}: {reason}"
+        hint = "a client id belongs to one job and one client: set_client_id(...)"
+        self._fail(ExternalSystemError(message, where=self._source.connection.shown(), hint=hint))
+
+    def _fail(self, error: ExternalSystemError) -> None:
+        self._error = error
         self._context.notify_available()
 
     def _on_subscribe(self, _: Any, __: Any, ___: int, reasons: Sequence[Any], ____: Any) -> None:
@@ -273,8 +329,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
         if refused:
             message = f"The broker refuses a subscription: {', '.join(refused)}"
             where, hint = self._source.connection.shown(), "look at the user's rights (ACL), and at the filters"
-            self._error = ExternalSystemError(message, where=where, hint=hint)
-            self._context.notify_available()
+            self._fail(ExternalSystemError(message, where=where, hint=hint))
 
     def _emit(self, message: mqtt.MQTTMessage, output: ReaderOutput[Any]) -> None:
         source = self._source
