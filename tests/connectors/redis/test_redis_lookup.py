@@ -45,6 +45,16 @@ def test_a_hash_is_a_dict(server):
             harness.process_element("a")
 
 
+@pytest.mark.parametrize("key", [None, ("a", 1), "\ud800"])
+def test_what_is_no_key_is_not_taken_for_a_wrong_password(server, key):
+    with OneInputOperatorTestHarness(RedisLookup(*arguments(server))) as harness:
+        harness.open()
+        with pytest.raises(ExternalSystemError) as error:
+            harness.process_element(key)
+    assert "look at the key" in str(error.value)
+    assert "password" not in str(error.value)
+
+
 def test_several_look_ups_are_under_way_at_once(server):
     mode = AsyncFunctionDescriptor.OutputMode.ORDERED
     lookup = AsyncRedisLookup(*arguments(server), connections=3)

@@ -50,6 +50,12 @@ def write(sink, *elements, input_type=None):
         harness.snapshot(1)
 
 
+def test_a_database_that_is_not_there_is_told_with_its_place(server):
+    with pytest.raises(ExternalSystemError, match="can't be used: .*DB index is out of range") as error:
+        write(strings(server.url[:-1] + "99").build(), Row(id=1, name="a"))
+    assert PASSWORD not in str(error.value)
+
+
 def test_a_string_is_the_latest_of_its_key_and_goes_with_a_delete(server, reader):
     sink = strings(server.url).build()
     write(sink, Row(id=1, name="a"), Row(id=2, name="b"), Row(id=3, name="c"))

@@ -110,6 +110,8 @@ def refusal_of_all(error: Exception, target: str) -> PystateError | None:
     if not (of_all or words.startswith(_NEVER) or "unknown command" in words):
         return None
     hint = "look at the user's password and rights (ACL)"
+    if not isinstance(error, (*rights, errors.ResponseError)):
+        hint = "look at the key, which is text or bytes, and at what it holds; the names of a hash's fields are text"
     if words.startswith(("MOVED", "ASK", "CROSSSLOT")):
         hint = "a Redis Cluster needs a proxy that hides it: sinks and look-ups talk to one server"
     return ExternalSystemError(f"Redis refuses what is asked: {words}", where=target, hint=hint)

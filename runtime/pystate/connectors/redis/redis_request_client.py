@@ -144,7 +144,9 @@ class RedisRequestClient(RequestClient):
             self._lose(session)
             if is_passing(error):
                 raise NotDoneError(words_of(error)) from error
-            raise refusal_of_all(error, self._connection.shown()) or error from None
+            target = self._connection.shown()
+            message = f"Redis can't be used: {words_of(error)}"
+            raise refusal_of_all(error, target) or ExternalSystemError(message, where=target) from None
         with self._lock:
             self._lost = [name for name in self._lost if name not in lost]
         return session
