@@ -200,7 +200,8 @@ class InProcessJob:
                     chain.take_watermarks(batch, index - len(inputs))
             chain.advance_watermarks(end_of_input=end_of_input)
             chain.flush_output()
-            for output, row in chain.watermarks_out():
+            for outgoing in chain.watermarks_out():
+                output, row = outgoing.batch()
                 self._kept[output.tag].append(row)
             if following is not None:
                 writer = LevelWriter(following, partition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -234,9 +235,9 @@ class InputProcessors:
 
     def _check_route(self, key_groups: pa.Array) -> None:
         """Reject rows of foreign key groups: state must never be written where it will not be read."""
-        bounds = pc.min_max(key_groups).as_py()
-        for group in (bounds["min"], bounds["max"]):
-            if group is not None and group not in self._key_groups:
+        groups = np.asarray(key_groups)  # NumPy's calls take a tenth of Arrow's, which small batches feel
+        for group in (int(groups.min()), int(groups.max())) if len(groups) else ():
+            if group not in self._key_groups:
                 message = f"A row of key group {group} reached subtask {self._subtask}, which owns {self._key_groups}."
                 raise ControlError(message, where=f"uid {self._task.uid}")
 

@@ -29,6 +29,7 @@ from pystate.runtime.slot.chain.compiled_chain import compile_chain, partitioner
 from pystate.runtime.slot.chain.input_processors import InputProcessors
 from pystate.runtime.slot.chain.sorted_keys import SortedKeys
 from pystate.runtime.slot.chain.task_watermarks import TaskWatermarks
+from pystate.runtime.slot.chain.watermark_rows import OutgoingWatermark
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.failed_record import FailedRecord
 from pystate.runtime.slot.failing_records import FailingRecords
@@ -234,9 +235,9 @@ class OperatorChain:
         for operator in reversed(self.operators) if end_of_input else ():
             operator.end_input()
 
-    def watermarks_out(self, *, of_assigners: bool = True) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
-        """Return the watermarks to send after the content of the output buffers; see `TaskWatermarks.rows_out`."""
-        return self.watermarks.rows_out(self.assigners.by_uid, of_assigners=of_assigners)
+    def watermarks_out(self, *, of_assigners: bool = True) -> Iterator[OutgoingWatermark]:
+        """Return the watermarks to send after the content of the output buffers; see `TaskWatermarks.outgoing`."""
+        return self.watermarks.outgoing(self.assigners.by_uid, of_assigners=of_assigners)
 
     def on_tick(self, now: int | None = None) -> None:
         """Do what is due in processing time: fire timers, and flush output buffers that aren't full.

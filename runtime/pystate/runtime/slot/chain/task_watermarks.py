@@ -13,8 +13,7 @@ from pystate.core.api.state import ListStateDescriptor
 from pystate.core.state.operator.operator_state_backend import OperatorStateBackend
 from pystate.runtime.plan.event_time import task_channel
 from pystate.runtime.plan.task import TaskSpec
-from pystate.runtime.plan.task_output import OutputSpec
-from pystate.runtime.slot.chain.watermark_rows import watermark_of, watermark_row, watermark_rows
+from pystate.runtime.slot.chain.watermark_rows import OutgoingWatermark, watermark_of, watermark_rows
 from pystate.runtime.slot.event_time.chain_time import MAX_WATERMARK, MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.event_time.watermark_valve import WatermarkValve
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
@@ -101,10 +100,10 @@ class TaskWatermarks:
         self._time.watermark = watermark
         return watermark
 
-    def rows_out(
+    def outgoing(
         self, assigners: Mapping[str, TimestampsAndWatermarks], *, of_assigners: bool = True
-    ) -> Iterator[tuple[OutputSpec, pa.RecordBatch]]:
-        """Yield the task's own watermark for the next tasks, one row per edge with event time.
+    ) -> Iterator[OutgoingWatermark]:
+        """Yield the task's own watermark for the next tasks, one per edge with event time.
 
         Args:
             assigners: The chain's assigners, by uid.
@@ -123,10 +122,7 @@ class TaskWatermarks:
             else:
                 watermark, is_idle = watermark_of(edge, assigners, own, task_is_idle=idle)
             self.output = watermark
-            yield (
-                edge.watermarks(),
-                watermark_row(task_channel(self._task.uid, edge, self._subtask), watermark, idle=is_idle),
-            )
+            yield OutgoingWatermark(edge, task_channel(self._task.uid, edge, self._subtask), watermark, is_idle)
 
     def finish_epoch(self) -> None:
         """Commit the changes of the epoch."""

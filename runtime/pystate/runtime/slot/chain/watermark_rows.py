@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from pystate.runtime.plan.task_output import WATERMARK_SCHEMA, OutputSpec
 from pystate.runtime.slot.operators.timestamps import TimestampsAndWatermarks
+
+
+class OutgoingWatermark(NamedTuple):
+    """The watermark of one of a task's edges.
+
+    Attributes:
+        edge: The edge.
+        channel: The edge's channel.
+        watermark: The watermark, ms since 1970.
+        is_idle: Whether the edge is idle.
+    """
+
+    edge: OutputSpec
+    channel: str
+    watermark: int
+    is_idle: bool
+
+    def batch(self) -> tuple[OutputSpec, pa.RecordBatch]:
+        """Return the output for the edge's watermarks, and the row."""
+        return self.edge.watermarks(), watermark_row(self.channel, self.watermark, idle=self.is_idle)
 
 
 def watermark_row(channel: str, watermark: int, *, idle: bool) -> pa.RecordBatch:

@@ -189,7 +189,8 @@ class MicroBatchSubtask(Subtask):
                     source.take(self.chain.watermarks.valves[0], whole=self._environment.batch, epoch=bound)
                 self.chain.advance_watermarks(end_of_input=end_of_input, clock=clock, ended=ended)
                 self.chain.flush_output()
-                for output, row in self.chain.watermarks_out():
+                for outgoing in self.chain.watermarks_out():
+                    output, row = outgoing.batch()
                     self._filling.append(output.tag, row.serialize().to_pybytes(), row.num_rows)
             self.chain.metrics.sample_gauges()
             self._pass_end(claim, epoch)

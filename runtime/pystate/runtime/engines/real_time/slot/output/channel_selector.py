@@ -19,6 +19,8 @@ from pystate.runtime.plan.task_output import OutputSpec, Routing
 Share = tuple[int, pa.RecordBatch]
 """A subtask index, and the rows for that subtask."""
 
+_KEY_GROUPS = pa.field(KEY_GROUP_FIELD, pa.int32())
+
 _MOST_KNOWN_KEYS = 200_000
 """The number of cached keys; a key group takes some 2 us to compute, and 60 ns to look up."""
 
@@ -69,8 +71,7 @@ class KeyGroupSelector:
     def select(self, batch: pa.RecordBatch) -> Iterator[Share]:
         """Yield the rows for each subtask that gets any, with their key groups."""
         groups = self._groups(self._decode(batch.column(self._column)))
-        columns = [*batch.columns, pa.array(groups, pa.int32())]
-        with_groups = pa.RecordBatch.from_arrays(columns, names=[*batch.schema.names, KEY_GROUP_FIELD])
+        with_groups = batch.append_column(_KEY_GROUPS, pa.array(groups))
         target = self._target
         return _split(
             with_groups, groups.astype(np.int64) * target.parallelism // target.max_parallelism, target.parallelism
@@ -107,13 +108,14 @@ def _split(batch: pa.RecordBatch, owners: Any, count: int) -> Iterator[Share]:
     """Yield the rows of each owner, in order."""
     if not batch.num_rows:
         return
-    if owners.min() < 0 or owners.max() >= count:
-        message = f"Rows for subtasks {owners.min()} to {owners.max()} of a task with {count}."
+    lowest, highest = int(owners.min()), int(owners.max())
+    if lowest < 0 or highest >= count:
+        message = f"Rows for subtasks {lowest} to {highest} of a task with {count}."
         raise ControlError(message)
-    for index in range(count):
+    if lowest == highest:
+        yield lowest, batch
+        return
+    for index in range(lowest, highest + 1):
         rows = np.flatnonzero(owners == index)
-        if len(rows) == batch.num_rows:
-            yield index, batch
-            return
         if len(rows):
             yield index, batch.take(pa.array(rows))

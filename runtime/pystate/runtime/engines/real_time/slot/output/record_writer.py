@@ -23,9 +23,11 @@ MOST_BYTES = 128 << 10
 
 def frame_sized(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield a batch in parts that fit into a frame each; a larger record goes alone."""
-    count = max(1, min(batch.num_rows, -(-batch.nbytes // MOST_BYTES)))
-    step = -(-batch.num_rows // count)
-    return (batch.slice(begin, step) for begin in range(0, batch.num_rows, step))
+    rows = batch.num_rows
+    if rows < 2 or (size := batch.nbytes) <= MOST_BYTES:
+        return iter((batch,))
+    step = -(-rows // min(rows, -(-size // MOST_BYTES)))
+    return (batch.slice(begin, step) for begin in range(0, rows, step))
 
 
 class FrameSender(Protocol):

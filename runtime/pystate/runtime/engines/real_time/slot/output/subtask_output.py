@@ -11,6 +11,7 @@ from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.output.output_pause import OutputPause
 from pystate.runtime.engines.real_time.slot.output.record_writer import RecordWriter
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
+from pystate.runtime.slot.chain.watermark_rows import OutgoingWatermark
 from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 
 
@@ -52,7 +53,7 @@ class SubtaskOutput:
         self._subtask = subtask
         self._writer = writer
         self._driver = driver
-        self._told: dict[int, tuple[int, bool]] = {}
+        self._told: dict[str, OutgoingWatermark] = {}
 
     @property
     def sent_bytes(self) -> int:
@@ -71,13 +72,12 @@ class SubtaskOutput:
         else:
             self._driver.collected(self._uid, self._subtask, output.tag, self.last_barrier, batch)
 
-    def write_watermarks(self, rows: Iterable[tuple[OutputSpec, pa.RecordBatch]]) -> None:
+    def write_watermarks(self, watermarks: Iterable[OutgoingWatermark]) -> None:
         """Send the watermarks that have changed."""
-        for output, row in rows:
-            content = (row.column(1)[0].as_py(), row.column(2)[0].as_py())
-            if self._told.get(output.tag) != content:
-                self._told[output.tag] = content
-                self._writer.write(output, row)
+        for outgoing in watermarks:
+            if self._told.get(outgoing.channel) != outgoing:
+                self._told[outgoing.channel] = outgoing
+                self._writer.write(*outgoing.batch())
 
     def barrier(self, barrier: CheckpointBarrier) -> None:
         """Send a barrier after all earlier output."""
