@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from pystate.common.files.home import JobDirectory, PystateHome, read_json, writ
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.processes import started_at
 from pystate.runtime.job_folder.driver_term import DriverTerm
-from pystate.runtime.job_folder.job_liveness import has_ended, job_runs, settled_status
+from pystate.runtime.job_folder.job_liveness import alone_in, has_ended, job_runs, settled_status
 from pystate.runtime.job_folder.job_record import JobRecord, RecordPhase
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
 from pystate.runtime.job_folder.small_files import DriverTermFile, EmbeddedProgramFile
@@ -126,6 +127,18 @@ def test_the_last_word_of_a_program_that_is_gone_counts(directory, program):
 def test_a_program_that_lives_settles_its_job_itself(directory):
     program = EmbeddedProgramFile.of_this_process(JOB)
     assert settled_status(directory, program).state is JobStatus.RUNNING
+
+
+def test_a_job_that_goes_on_in_another_process_is_not_recorded_as_failed(directory, program):
+    """Whoever looks while the next start of a program writes its files sees all of them, or none."""
+    with ThreadPoolExecutor(1) as threads:
+        with alone_in(directory):
+            looking = threads.submit(settled_status, directory, program)
+            JobStatusFile(JobStatus.RESTARTING).write_to(directory.status)
+            assert not wait([looking], timeout=0.2).done
+            EmbeddedProgramFile.of_this_process(JOB).write_to(directory.embedded)
+        assert looking.result().state is JobStatus.RESTARTING
+    assert JobStatusFile.read_from(directory.status).state is JobStatus.RESTARTING
 
 
 def test_of_a_program_on_another_machine_nobody_knows_whether_it_runs(directory, program):

@@ -38,7 +38,7 @@ from pystate.runtime.driver.registered_program import JobManagerTerms, Registere
 from pystate.runtime.driver.resumed_job import check_not_left_elsewhere, resume
 from pystate.runtime.driver.uncaught_errors import tell_errors_in_words
 from pystate.runtime.execution.status import JobStatusStore, failure_dict
-from pystate.runtime.job_folder.job_liveness import job_runs
+from pystate.runtime.job_folder.job_liveness import alone_in, job_runs
 from pystate.runtime.job_folder.small_files import EmbeddedProgramFile
 from pystate.runtime.spark.applications.kubernetes import kubernetes_start
 from pystate.runtime.spark.applications.yarn_start import watched_start
@@ -303,15 +303,16 @@ class EmbeddedExecutor(LocalExecutor):
         registered = self._registered
         if registered is not None:
             registered.check()
-        try:
-            told = resume(directory, self._job_id) if self._job_id == self._fixed_id else None
-        except JobTerminatedError:
-            if registered is not None:
-                registered.tell_earlier_end()
-            raise
+        with alone_in(directory):  # whoever sees the job go on has to see in which process
+            try:
+                told = resume(directory, self._job_id) if self._job_id == self._fixed_id else None
+            except JobTerminatedError:
+                if registered is not None:
+                    registered.tell_earlier_end()
+                raise
+            EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
         if told is not None:
             sys.stderr.write(f"{told}\n")
-        EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
         write_file_atomically(directory.secret, new_secret() if registered is None else registered.secret)
         status = super().new_status(directory, job_name)
         if registered is None:

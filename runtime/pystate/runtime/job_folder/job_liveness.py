@@ -4,6 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pystate.common.errors import DriverLostError, PystateError, UsageError
@@ -35,6 +39,27 @@ def has_ended(directory: JobDirectory) -> bool:
         return False
 
 
+@contextlib.contextmanager
+def alone_in(directory: JobDirectory) -> Iterator[None]:
+    """Keep others from recording the end of a job's program, or its next start, at the same time.
+
+    Where the file system has no locks for folders (NFS), nothing is kept from anybody.
+
+    Args:
+        directory: The job's files.
+
+    Raises:
+        OSError: The folder can't be opened.
+    """
+    descriptor = os.open(directory.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> JobStatusFile | None:
     """Return the status of an embedded job; its end is recorded if the program has died without recording it.
 
@@ -49,9 +74,16 @@ def settled_status(directory: JobDirectory, program: EmbeddedProgramFile) -> Job
         OSError: A file can't be read, or the end not be written.
         PystateError: The status is damaged.
     """
+    with alone_in(directory):
+        return _settled(directory, program)
+
+
+def _settled(directory: JobDirectory, program: EmbeddedProgramFile) -> JobStatusFile | None:
     gone = program.runs() is False  # checked first, so that what is read then is final
     status = JobStatusFile.read_from(directory.status)
     if not gone or (status is not None and status.state.is_terminal):
+        return status
+    if EmbeddedProgramFile.read_from(directory.embedded) != program:  # the job goes on in another process
         return status
     now = current_time_ms()
     status = status or JobStatusFile.begun("", now)
