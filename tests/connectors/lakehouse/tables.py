@@ -22,6 +22,7 @@ from pystate.connectors.lakehouse.table_committer import TableCommitter
 from pystate.connectors.lakehouse.table_sink import TableSink
 from pystate.connectors.lakehouse.table_source import TableSource
 from pystate.testing import OperatorTestHarness, SinkTestHarness
+from tests.servers.iceberg_catalog import IcebergRestServer
 
 ROW = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])
 
@@ -206,8 +207,11 @@ class IcebergTables:
         builder = IcebergSink.for_table("db.t").with_catalog("tests", self.properties)
         return change(builder.with_row_type(ROW)).build()
 
+    def catalog(self) -> Any:
+        return sql_catalog(self.properties)
+
     def table(self) -> Any:
-        return sql_catalog(self.properties).load_table("db.t")
+        return self.catalog().load_table("db.t")
 
     def rows(self) -> list[tuple[Any, ...]]:
         """Return what the library reads, which is what DuckDB reads of the data files."""
@@ -305,9 +309,31 @@ class IcebergTables:
         return list(self.folder.rglob("*.parquet"))
 
     def drop(self) -> None:
-        sql_catalog(self.properties).drop_table("db.t")
+        self.catalog().drop_table("db.t")
 
     def orphans(self) -> list[str]:
         used = {Path(task.file.file_path.removeprefix("file://")) for task in self.table().scan().plan_files()}
         found = [*self.folder.rglob("*.parquet"), *self.folder.rglob("*.files")]
         return sorted(str(path) for path in set(found) - used)
+
+
+class IcebergTablesByRest(IcebergTables):
+    """Iceberg tables in a REST catalog, in which they are the only ones.
+
+    Args:
+        folder: Where they are.
+        server: The catalog.
+        url: How it is reached.
+    """
+
+    def __init__(self, folder: Path, server: IcebergRestServer, url: str | None = None) -> None:
+        super().__init__(server.put_tables_into(folder))
+        self.properties = {"type": "rest", "uri": url or server.url}
+        if (catalog := self.catalog()).namespace_exists("db"):
+            for table in catalog.list_tables("db"):
+                catalog.drop_table(table)
+
+    def catalog(self) -> Any:
+        from pyiceberg.catalog import load_catalog
+
+        return load_catalog("tests", **self.properties)

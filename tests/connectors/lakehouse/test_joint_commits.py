@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,16 @@ from pystate.common.errors import CommitError, JobGraphError
 from pystate.common.row import Row
 from pystate.connectors.lakehouse import table_committer, table_writer
 from pystate.testing import SinkTestHarness
-from tests.connectors.lakehouse.tables import Killed, SinkJob, killed_at
+from tests.connectors.lakehouse.conftest import FORMATS
+from tests.connectors.lakehouse.tables import IcebergTablesByRest, Killed, SinkJob, killed_at
+from tests.servers.iceberg_catalog import iceberg_server  # noqa: F401 - a fixture
+
+
+@pytest.fixture(params=[*FORMATS, "iceberg by REST"])
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param in FORMATS:
+        return FORMATS[request.param](tmp_path)
+    return IcebergTablesByRest(tmp_path, request.getfixturevalue("iceberg_server"))
 
 
 def row(word: str, n: int = 1) -> Row:
