@@ -149,13 +149,13 @@ def until(harness, count):
 def test_messages_that_come_while_the_job_is_away_are_read_and_acknowledged_ones_are_not_again(broker):
     with in_session(broker, "away", "open/away") as harness:
         harness.run_epoch()
-        broker.publish("open/away", *numbers(0, 50))
-        assert until(harness, 50) == numbers(0, 50)
+        broker.publish("open/away", *numbers(0, 500))
+        assert until(harness, 500) == numbers(0, 500)
         snapshots = harness.snapshot(1)
         harness.notify_of_completed_checkpoint(1)
-    broker.publish("open/away", *numbers(50, 60))
+    broker.publish("open/away", *numbers(500, 510))
     with in_session(broker, "away", "open/away", snapshots=snapshots) as harness:
-        assert until(harness, 10) == numbers(50, 60)
+        assert until(harness, 10) == numbers(500, 510)
 
 
 def test_what_no_complete_checkpoint_holds_comes_again(broker):

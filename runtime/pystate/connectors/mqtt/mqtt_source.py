@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _MOST_AT_ONCE = 500
 _TIMEOUT_S = 30.0
+_CLOSE_S = 5.0
 _WEEK = Duration.of_days(7)
 _MOST_UNACKNOWLEDGED = 65_535
 _TAKEN_OVER = "Session taken over"
@@ -210,7 +211,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
         self._latest: dict[int, _Delivery] = {}  # of each number in the session
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
-        self._closed = False
+        self._closed = self._has_acknowledged = False
         self._connected_at, self._short_connections = 0.0, 0
         self._error: ExternalSystemError | None = None
         self._at: str | None = None
@@ -246,6 +247,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
                         delivery.is_acknowledged = True
                         is_latest = self._latest.get(delivery.mid) is delivery
                     if is_latest and self._client is not None:
+                        self._has_acknowledged = True
                         self._client.ack(delivery.mid, delivery.qos)
 
     @override
@@ -259,6 +261,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
             self._closed = True
             self._room.notify()
         if client is not None:
+            self._wait_until_acknowledged(client)
             client.disconnect()  # the broker keeps the session
             client.loop_stop()
 
@@ -281,9 +284,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
             if not is_known:
                 with self._lock:
                     self._latest.clear()  # their numbers begin anew
-            subscribing = paho("subscribeoptions").SubscribeOptions
-            wanted = subscribing(qos=1, retainHandling=subscribing.RETAIN_SEND_IF_NEW_SUB)
-            client.subscribe([(topic, wanted) for topic in source.topics])
+            self._subscribe(client)
 
         try:
             source.connection.connect(client, _TIMEOUT_S, properties, clean=False, connected=connected, refused=self._fail)
@@ -291,6 +292,22 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
             message = f"The broker can't be reached: {error}"
             raise ExternalSystemError(message, where=source.connection.shown(), hint="see whether it runs") from None
         split.is_begun = True
+
+    def _subscribe(self, client: mqtt.Client) -> None:
+        subscribing = paho("subscribeoptions").SubscribeOptions
+        wanted = subscribing(qos=1, retainHandling=subscribing.RETAIN_SEND_IF_NEW_SUB)
+        client.subscribe([(topic, wanted) for topic in self._source.topics])
+
+    def _wait_until_acknowledged(self, client: mqtt.Client) -> None:
+        """Wait until the broker has read all acknowledgements: it drops those that it reads after the session is taken over.
+
+        It reads a connection in order, so it has when it answers a subscription, which is the one that there is.
+        """
+        if self._has_acknowledged and client.is_connected():
+            answered = threading.Event()
+            client.on_subscribe = lambda *_: answered.set()
+            self._subscribe(client)
+            answered.wait(_CLOSE_S)
 
     def _on_message(self, client: mqtt.Client, _: Any, message: mqtt.MQTTMessage) -> None:
         delivery = None
