@@ -17,7 +17,7 @@ from pystate_cli.console.console import Console
 if TYPE_CHECKING:
     import typer
 
-    from pystate.common.configuration.configuration import LoadedConfiguration
+    from pystate.common.configuration.loaded_configuration import LoadedConfiguration
     from pystate.runtime.rest.job_detail_messages import JobDetailsInfo, JobExecutionResult
 
 
@@ -53,8 +53,8 @@ class Session:
 
     def configuration(self, conf_dir: str | None = None, overrides: dict[str, str] | None = None) -> LoadedConfiguration:
         """Read the settings and pass their notices on."""
-        from pystate.common.configuration.configuration import load_configuration
         from pystate.common.configuration.file_system_settings import initialize
+        from pystate.common.configuration.loaded_configuration import load_configuration
 
         loaded = load_configuration(conf_dir, overrides, home=self.home)
         initialize(loaded.configuration)

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from pystate.common.configuration.configuration import LoadedConfiguration, load_configuration
 from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.groups.service_options import ClientOptions
+from pystate.common.configuration.loaded_configuration import LoadedConfiguration, load_configuration
 from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate_cli.client.job_manager import find_job_manager

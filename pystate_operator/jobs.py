@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
-from pystate.common.configuration.configuration import LoadedConfiguration
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.groups.checkpointing_options import ExternalizedCheckpointRetention as Retention
+from pystate.common.configuration.loaded_configuration import LoadedConfiguration
 from pystate.common.errors import JobNotFoundError, JobTerminatedError, NoSnapshotError, PystateError
 from pystate.common.job_status import JobStatus
 from pystate.ops.jobmanager.supervision.cached_operations import OperationNotFoundError

@@ -136,9 +136,9 @@ def _harmless(meaning: str) -> str:
 
 def _client(context: typer.Context) -> RestClient:
     """Return a client of the job manager that the command would use, by the words so far and the settings."""
-    from pystate.common.configuration.configuration import load_configuration
     from pystate.common.configuration.file_system_settings import initialize
     from pystate.common.configuration.groups.service_options import ClientOptions
+    from pystate.common.configuration.loaded_configuration import load_configuration
     from pystate.common.files.home import PystateHome
     from pystate_cli.client.job_manager import find_job_manager
 

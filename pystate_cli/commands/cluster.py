@@ -49,9 +49,9 @@ def start(
     verbose: VerboseOption = False,
 ) -> None:
     """Start the job manager where none runs, and print its address."""
-    from pystate.common.configuration.configuration import parse_dynamic_properties
     from pystate.common.configuration.groups.security_options import SecurityOptions, unauthenticated_warning
     from pystate.common.configuration.groups.service_options import RestOptions
+    from pystate.common.configuration.loaded_configuration import parse_dynamic_properties
 
     session = Session.of(context)
     asked = parse_dynamic_properties(properties or [])

@@ -17,7 +17,8 @@ from pystate_cli.session import Session
 from pystate_cli.views.setting_list import SETTINGS, SettingRow, details
 
 if TYPE_CHECKING:
-    from pystate.common.configuration.configuration import Configuration, LoadedConfiguration
+    from pystate.common.configuration.configuration import Configuration
+    from pystate.common.configuration.loaded_configuration import LoadedConfiguration
 
 config = typer.Typer(
     name="config",
@@ -45,7 +46,7 @@ def show_config(
     verbose: VerboseOption = False,
 ) -> None:
     """Show the value of each option as `pystate run` would see it here, and where it comes from."""
-    from pystate.common.configuration.configuration import parse_dynamic_properties
+    from pystate.common.configuration.loaded_configuration import parse_dynamic_properties
 
     session = Session.of(context)
     console = session.console
@@ -133,7 +134,7 @@ def _unknown(key: str) -> ConfigurationError:
 
 
 def _source(loaded: LoadedConfiguration) -> str:
-    from pystate.common.configuration.configuration import CONF_DIR_VARIABLE
+    from pystate.common.configuration.loaded_configuration import CONF_DIR_VARIABLE
 
     if loaded.source is None:
         return "pystate's own settings (built-in); there is no flink-conf.toml in ./conf or ~/.config/pystate"

@@ -84,7 +84,7 @@ def _tell(session: Session, imported: Imported) -> None:
 
 def _is_in_force(target: Path) -> bool:
     """Return whether a command run in this folder reads the file."""
-    from pystate.common.configuration.configuration import find_file
+    from pystate.common.configuration.loaded_configuration import find_file
     from pystate.common.errors import ConfigurationError
 
     try:
@@ -107,7 +107,7 @@ def _in_force_sentence(target: Path, imported: Imported) -> str:
 
 
 def _not_in_force_sentence(target: Path) -> str:
-    from pystate.common.configuration.configuration import CONF_DIR_VARIABLE, CONF_FILE_NAME, find_file
+    from pystate.common.configuration.loaded_configuration import CONF_DIR_VARIABLE, CONF_FILE_NAME, find_file
     from pystate.common.errors import ConfigurationError
 
     try:

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pystate.common.configuration.configuration import Configuration, parse_dynamic_properties
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.configuration.loaded_configuration import parse_dynamic_properties
 from pystate.common.errors import UsageError
 from pystate.common.files.home import JobDirectory, read_json, write_json
 from pystate.runtime.job_folder.submission import SubmissionFile

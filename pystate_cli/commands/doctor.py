@@ -123,7 +123,7 @@ def _findings(
 def _configuration(
     session: Session, conf_dir: str | None, properties: list[str]
 ) -> Generator[Finding, None, Configuration | None]:
-    from pystate.common.configuration.configuration import load_configuration, parse_dynamic_properties
+    from pystate.common.configuration.loaded_configuration import load_configuration, parse_dynamic_properties
 
     try:
         loaded = load_configuration(conf_dir, parse_dynamic_properties(properties), home=session.home)

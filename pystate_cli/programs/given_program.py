@@ -76,7 +76,7 @@ def given_program(
         UsageError: A word means nothing, or there is no such program.
         PystateError: The program isn't Python, or the settings can't be read.
     """
-    from pystate.common.configuration.configuration import parse_dynamic_properties
+    from pystate.common.configuration.loaded_configuration import parse_dynamic_properties
 
     path = job_path(job_file, savepoint_path)
     program_arguments = check_program_arguments(session.console, job_file, arguments or [], options)

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from py4j.java_collections import JavaMap
 
-from pystate.common.configuration.configuration import load_configuration
 from pystate.common.configuration.execution_target import execution_target
 from pystate.common.configuration.groups.deployment_options import ExecutionTarget
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.files.home import PystateHome
 from pystate.runtime.spark.applications.kubernetes import kubernetes_settings
 from pystate_cli.doctor.kubernetes import IN_PODS, NEEDED

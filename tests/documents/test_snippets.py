@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from pystate.common import Encoder, Row, Types
-from pystate.common.configuration.configuration import Configuration, load_configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.files.home import PystateHome
 from pystate.common.job_client import JobClient
 from pystate.connectors.generated.number_sequence import NumberSequenceSource

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from pystate.common.configuration.configuration import load_configuration
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate_cli.client.job_manager import find_job_manager

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 
-from pystate.common.configuration.configuration import Configuration, load_configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.security_options import SecurityOptions
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.errors import ConfigurationError
 from pystate.common.files.home import PystateHome
 from pystate.common.files.tokens import read_home_token

@@ -9,7 +9,8 @@ import pytest
 import tomli
 
 from pystate.common.configuration.conf_template import LIVE
-from pystate.common.configuration.configuration import OriginKind, load_configuration
+from pystate.common.configuration.configuration import OriginKind
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.configuration.sensitive_keys import HIDDEN
 from pystate.common.files.home import PystateHome
 from pystate_cli.config.flink_config import read_flat, read_flink_file, sort_settings

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from pystate.common.configuration.configuration import load_configuration
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.files.home import PystateHome
 from pystate_cli.programs.project_files import module_name
 from pystate_cli.programs.templates.catalog import templates

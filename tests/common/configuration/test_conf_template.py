@@ -7,7 +7,7 @@ import pytest
 import tomli
 
 from pystate.common.configuration.conf_template import LIVE, main, render_template
-from pystate.common.configuration.configuration import load_configuration
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.configuration.options import ALL_OPTIONS
 from pystate.common.files.home import PystateHome
 

@@ -5,14 +5,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.configuration.conf_template import LIVE
-from pystate.common.configuration.configuration import (
-    Configuration,
-    LoadedConfiguration,
-    Origin,
-    OriginKind,
-    load_configuration,
-    parse_dynamic_properties,
-)
+from pystate.common.configuration.configuration import Configuration, Origin, OriginKind
 from pystate.common.configuration.groups.checkpointing_options import (
     CheckpointingMode,
     CheckpointingOptions,
@@ -21,6 +14,11 @@ from pystate.common.configuration.groups.checkpointing_options import (
 from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
 from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
+from pystate.common.configuration.loaded_configuration import (
+    LoadedConfiguration,
+    load_configuration,
+    parse_dynamic_properties,
+)
 from pystate.common.errors import ConfigurationError, UsageError
 from pystate.common.files.home import PystateHome
 from pystate.common.time import Duration

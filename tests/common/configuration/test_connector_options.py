@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystate.common.configuration.configuration import Configuration, load_configuration
+from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.configuration.options import GROUP, nearest_key, option_of
 from pystate.common.errors import ConfigurationError, ConnectorError, DynamicPropertyError
 from pystate.common.files.home import PystateHome

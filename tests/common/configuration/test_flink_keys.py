@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration.configuration import Configuration, load_configuration
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.keys_without_effect import KEYS_WITHOUT_EFFECT, why_without_effect
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.configuration.options import ALL_OPTIONS, is_known, nearest_key
 from pystate.common.configuration.refused_keys import REFUSED_KEYS, refusal_of
 from pystate.common.errors import ConfigurationError

@@ -9,8 +9,9 @@ import os
 import sys
 from collections.abc import Iterator
 
-from pystate.common.configuration.configuration import Configuration, parse_dynamic_properties
+from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.service_options import RestOptions
+from pystate.common.configuration.loaded_configuration import parse_dynamic_properties
 from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate.common.files.refused_files import is_of_files, refused

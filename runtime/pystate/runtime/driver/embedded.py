@@ -12,11 +12,12 @@ from pathlib import Path
 from traceback import format_exception
 from typing import TYPE_CHECKING, cast
 
-from pystate.common.configuration.configuration import Configuration, OriginKind, load_configuration
+from pystate.common.configuration.configuration import Configuration, OriginKind
 from pystate.common.configuration.file_system_settings import current_settings, initialize
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.errors import ConfigurationError, ExternalSystemError, JobTerminatedError, PystateError
 from pystate.common.files.folders import make_private_folder
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id, parse_job_id, write_file_atomically

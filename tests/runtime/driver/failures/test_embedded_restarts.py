@@ -2,9 +2,9 @@
 
 import pytest
 
-from pystate.common.configuration.configuration import load_configuration
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
+from pystate.common.configuration.loaded_configuration import load_configuration
 from pystate.common.files.home import PystateHome
 from pystate.runtime.driver.embedded import with_own_restarts_only
 from pystate.runtime.job_folder.restart_strategies import restart_strategy

@@ -46,7 +46,7 @@ _OF_THE_OUTSIDE = {
     *("KafkaException", "Py4JJavaError", "SQLAlchemyError", "DBAPIError", "FileNotFoundError", "PermissionError"),
 }
 _OF_THE_PROGRAM = {
-    "common/configuration/configuration.py": "a file of options, read before there is a job",
+    "common/configuration/loaded_configuration.py": "a file of options, read before there is a job",
     "common/configuration/hadoop_files.py": "a file that a variable or an option names",
     "common/processes/internal_certificate.py": "files on the driver's machine that options name",
     "common/processes/rest_certificate.py": "of the job manager",
