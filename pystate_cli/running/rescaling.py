@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common.errors import PystateError
-from pystate.ops import rescaling
+from pystate.ops.rescaling import rescaling
 from pystate.runtime.rest.failure_messages import FailureCause
 from pystate.runtime.rest.operation_messages import SavepointResult
 from pystate_cli.client.failures import failure_of

@@ -395,7 +395,7 @@ W2, W3, R2, R3 = ((2, "WARMING"), (3, "WARMING"), (2, "READY"), (3, "READY"))
     ],
 )
 def test_a_job_runs_on_until_the_driver_of_its_successor_is_ready(monkeypatch, looks, asked):
-    monkeypatch.setattr("pystate.ops.rescaling._POLL_SECONDS", 0)
+    monkeypatch.setattr("pystate.ops.rescaling.rescaling._POLL_SECONDS", 0)
     answers = iter(looks)
 
     def get(path, _):

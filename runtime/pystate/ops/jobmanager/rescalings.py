@@ -25,7 +25,8 @@ from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.ops.jobmanager.leadership import LeadershipLostError
 from pystate.ops.jobmanager.supervision.cached_operations import OperationNotFoundError
 from pystate.ops.jobmanager.supervision.supervised_job import SupervisedJob
-from pystate.ops.rescaling import Calls, Rescaling
+from pystate.ops.rescaling.job_calls import Calls
+from pystate.ops.rescaling.rescaling import Rescaling
 from pystate.runtime.job_folder.failure_history import JobFailure
 from pystate.runtime.job_folder.rescaling_file import RescalingFile, SuccessorStart
 from pystate.runtime.rest.failure_messages import FailureCause

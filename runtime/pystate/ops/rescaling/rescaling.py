@@ -15,77 +15,28 @@ import contextlib
 import itertools
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import NoReturn, Protocol, TypeVar
+from typing import NoReturn
 
-from pystate.common.errors import (
-    DriverLostError,
-    ExternalSystemError,
-    JobExecutionError,
-    JobNotFoundError,
-    JobTerminatedError,
-    PystateError,
-    SparkLostError,
-    StorageError,
-    UsageError,
-)
+from pystate.common.errors import JobExecutionError, JobNotFoundError, JobTerminatedError, PystateError, UsageError
 from pystate.common.job_status import JobStatus
+from pystate.ops.rescaling.job_calls import Calls, Teller
+from pystate.ops.rescaling.started_jobs import STARTING, CancelledError, StartedJobs, StillStartsError, has_run
 from pystate.runtime.job_folder.rescaling_file import SuccessorStart
 from pystate.runtime.rest.checkpoint_messages import CheckpointingStatistics
 from pystate.runtime.rest.cluster_messages import SpareDriversInfo
 from pystate.runtime.rest.failure_messages import FailureCause
 from pystate.runtime.rest.job_detail_messages import JobDetailsInfo
-from pystate.runtime.rest.job_messages import JobStatusInfo
-from pystate.runtime.rest.message import RestMessage
 from pystate.runtime.rest.operation_messages import TriggerResponse
-from pystate.runtime.rest.own_job_messages import DriverInfo, JobSubmitResponseBody, ResubmissionInfo
+from pystate.runtime.rest.own_job_messages import JobSubmitResponseBody, ResubmissionInfo
 from pystate.runtime.rest.request_bodies import ResubmissionRequestBody, ResubmitRequestBody, StopWithSavepointRequestBody
 
-Message = TypeVar("Message", bound=RestMessage)
-
 _POLL_SECONDS = 0.1
-_STARTING = (JobStatus.INITIALIZING, JobStatus.CREATED)
-_FROM_OUTSIDE = {one.__name__ for one in (DriverLostError, ExternalSystemError, SparkLostError, StorageError)}
-"""What another parallelism has no part in: the restart strategy is waited for."""
-_MOST_ATTEMPTS = 3
 _WARMING, _READY = "WARMING", "READY"
 _DRIVER_SECONDS = 120.0
 """How long the job goes on running for the driver of its successor."""
 _LOOKS_FOR_DRIVER = 3
 """So many looks may show no such driver before it is clear that there will be none: on a cluster, or without memory."""
-_BEFORE_RUNNING = (*_STARTING, JobStatus.RESTARTING)
-
-
-class Calls(Protocol):
-    """What asks the job manager: by REST, or in its own process."""
-
-    def get(self, path: str, kind: type[Message]) -> Message:
-        """Return the resource at a path."""
-
-    def post(self, path: str, body: RestMessage, kind: type[Message]) -> Message:
-        """Send a POST and return the answer."""
-
-    def patch(self, path: str) -> None:
-        """Send a PATCH without a body."""
-
-    def delete(self, path: str) -> None:
-        """Send a DELETE."""
-
-
-class Teller(Protocol):
-    """What tells somebody how it goes."""
-
-    def info(self, line: str) -> None:
-        """Tell a line."""
-
-    def error(self, error: PystateError) -> None:
-        """Tell what has gone wrong; it goes on another way."""
-
-    def result(self, line: str) -> None:
-        """Tell the id of the job that runs, where an error is raised after that."""
-
-    def waiting(self, text: str) -> AbstractContextManager[object]:
-        """Tell what is waited for, for as long as it lasts."""
+_BEFORE_RUNNING = (*STARTING, JobStatus.RESTARTING)
 
 
 class Rescaling:
@@ -124,6 +75,7 @@ class Rescaling:
         self._timeout = timeout
         self._snapshot = snapshot
         self._without_state = without_state
+        self._jobs = StartedJobs(console, client, self, former=job_id, timeout=timeout)
         self._kept = f"/pystate/jobs/{job_id}/resubmission"
         self._keeper: str | None = None
         self._go_on = f"pystate rescale {job_id} -p {parallelism}"
@@ -173,7 +125,7 @@ class Rescaling:
         Raises:
             PystateError: It failed; the message names the job that runs now.
         """
-        if self._state(self._job_id).is_terminal:
+        if self._jobs.state(self._job_id).is_terminal:
             savepoint, running = self._resumed()
             if running is not None:
                 return running
@@ -205,29 +157,14 @@ class Rescaling:
         last = starts[-1]
         if last.given_up is not None:
             failure: PystateError | None = JobExecutionError(last.given_up)
-            self._end(last.job_id)
-        elif self._never_began(last.job_id):
+            self._jobs.end(last.job_id)
+        elif self._jobs.never_began(last.job_id):
             return self._gone_back(savepoint) if last.goes_back else self._started(savepoint)
         else:
-            failure = self._await_running(last.job_id, patient=last.goes_back)
+            failure = self._jobs.await_running(last.job_id, patient=last.goes_back)
         if last.goes_back:
             self._report_return(savepoint, last.job_id, failure)
         return self._after_start(savepoint, last.job_id, failure)
-
-    def _never_began(self, job_id: str) -> bool:
-        """Whether a job that was to be started never had a driver: whoever was to start one died before."""
-        try:
-            return self._state(job_id).is_terminal and self._client.get(f"/pystate/jobs/{job_id}", DriverInfo).pid is None
-        except JobNotFoundError:
-            return True
-
-    def _state(self, job_id: str) -> JobStatus:
-        return self._client.get(f"/jobs/{job_id}/status", JobStatusInfo).status
-
-    def _await_end(self, job_id: str) -> JobStatus:
-        while not (state := self._state(job_id)).is_terminal:
-            time.sleep(_POLL_SECONDS)
-        return state
 
     # -- before anything is done
 
@@ -303,13 +240,13 @@ class Rescaling:
             request_id = self._client.post(f"/jobs/{self._job_id}/stop", body, TriggerResponse).request_id
             path = self.savepoint_of(f"/jobs/{self._job_id}/savepoints/{request_id}")
             with self._console.waiting("The job is ending"):
-                state = self._await_end(self._job_id)
+                state = self._jobs.await_end(self._job_id)
         except KeyboardInterrupt:
             self._console.info(f"Interrupted; a stop that was under way goes on. What is left to do, does: {self._go_on}")
             raise
         except PystateError:
             with contextlib.suppress(PystateError):
-                state = self._state(self._job_id)
+                state = self._jobs.state(self._job_id)
                 if not state.is_terminal or self._last_savepoint() is None:
                     self._take_back()
                 if not state.is_terminal:
@@ -328,7 +265,7 @@ class Rescaling:
         try:
             kept = self._client.get(self._kept, ResubmissionInfo)
         except PystateError as error:
-            state = self._state(self._job_id)
+            state = self._jobs.state(self._job_id)
             message = f"Job {self._job_id} has ended ({state.value}), and no rescale of it was under way."
             raise JobTerminatedError(message, hint="pystate run -s SAVEPOINT -p N starts it from a savepoint") from error
         savepoint = self._last_savepoint()
@@ -372,7 +309,7 @@ class Rescaling:
             return None
         state = details.state
         if state.is_terminal:
-            if _ran(details):  # what it has done since would be done twice
+            if has_run(details):  # what it has done since would be done twice
                 message = f"Its successor {successor} ran, and has ended ({state.value})."
                 raise JobTerminatedError(message, hint=f"pystate exceptions {successor}")
             return None
@@ -380,7 +317,7 @@ class Rescaling:
             message = f"Its successor {successor} is there already ({state.value})."
             raise UsageError(message, hint=f"pystate rescale {successor} -p {self._parallelism}")
         self._console.info(f"Its successor {successor} is there already ({state.value}).")
-        if self._await_running(successor) is not None:
+        if self._jobs.await_running(successor) is not None:
             return None
         self._done(successor)
         return successor
@@ -397,7 +334,7 @@ class Rescaling:
         if failure is None and successor is not None:
             self._done(successor)
             return successor
-        if isinstance(failure, _CancelledError):
+        if isinstance(failure, CancelledError):
             self._forget()
             raise failure
         if successor is None:  # another command may have done it already
@@ -414,7 +351,7 @@ class Rescaling:
         self._report_return(savepoint, *self._resubmitted(savepoint, None))
 
     def _report_return(self, savepoint: str, former: str | None, second: PystateError | None) -> NoReturn:
-        if former is not None and isinstance(second, _StillStartsError):  # nothing would be better than that
+        if former is not None and isinstance(second, StillStartsError):  # nothing would be better than that
             self._forget()
             self._console.result(former)
             message = (
@@ -429,7 +366,7 @@ class Rescaling:
             again = f"pystate rescale {former} -p {self._parallelism}" if self._snapshot is None else "the same again"
             raise JobExecutionError(message, hint=f"the reason is above; with it out of the way: {again}")
         assert second is not None  # noqa: S101
-        if isinstance(second, _CancelledError):
+        if isinstance(second, CancelledError):
             self._forget()
             raise second
         self._console.error(second)
@@ -455,59 +392,7 @@ class Rescaling:
         except PystateError as error:
             return None, error
         self._console.info(f"    Job has been submitted with JobID {successor}")
-        return successor, self._await_running(successor, patient=parallelism is None)
-
-    def _await_running(self, job_id: str, *, patient: bool = False) -> PystateError | None:
-        """Wait until all state is restored and the job runs; otherwise end it and return the reason.
-
-        Args:
-            job_id: The job.
-            patient: Whether to leave a slow job running.
-        """
-        deadline = time.monotonic() + self._timeout
-        with self._console.waiting("The job restores its state"):
-            while True:
-                details = self._client.get(f"/jobs/{job_id}", JobDetailsInfo)
-                state = details.state
-                if _ran(details):
-                    return None  # what has become of it since is the matter of its own restart strategy
-                if state is JobStatus.FAILED:
-                    return self.failure(job_id)
-                if state is JobStatus.CANCELLING:
-                    state = self._await_end(job_id)
-                if state.is_terminal:
-                    message = f"Job {job_id} was cancelled before it ran, so that no job runs now."
-                    return _CancelledError(message, hint=f"the savepoint of job {self._job_id} starts it again")
-                cause = details.pystate.failure
-                # a permanent failure, such as too little memory for the slots, would be repeated
-                outside = (
-                    cause is not None and cause.class_name in _FROM_OUTSIDE and details.pystate.attempt < _MOST_ATTEMPTS
-                )
-                if not (state in _STARTING or outside):  # RESTARTING: a job that fails at its start would continue to fail
-                    reason = self._reason(job_id, details)
-                    break
-                if time.monotonic() > deadline:
-                    message = f"Job {job_id} did not run within {self._timeout:g} s ({state.value})."
-                    hint = f"pystate logs {job_id}"
-                    if patient:
-                        return _StillStartsError(message, state.value, hint)
-                    reason = JobExecutionError(message, hint=hint)
-                    break
-                time.sleep(_POLL_SECONDS)
-            self.give_up(job_id, reason)
-            self._end(job_id)
-        return reason
-
-    def _end(self, job_id: str) -> None:
-        with contextlib.suppress(PystateError):
-            self._client.patch(f"/jobs/{job_id}?mode=cancel")
-        self._await_end(job_id)
-
-    def _reason(self, job_id: str, details: JobDetailsInfo) -> PystateError:
-        cause = details.pystate.failure
-        if cause is None:
-            return JobExecutionError(f"Job {job_id} failed before it ran.", hint=f"pystate logs {job_id}")
-        return self.failure_of(cause)
+        return successor, self._jobs.await_running(successor, patient=parallelism is None)
 
     def _done(self, successor: str) -> None:
         self.tell_plan(successor)
@@ -523,28 +408,5 @@ class Rescaling:
         self._client.delete(f"{self._kept}?keeper={self._keeper}")
 
 
-class _CancelledError(JobTerminatedError):
-    """Somebody has cancelled the job before it ran, who wants none."""
-
-
-class _StillStartsError(JobExecutionError):
-    """The job didn't run in time, and was left to start.
-
-    Args:
-        message: The message.
-        state: The state of the job.
-        hint: What to do next.
-    """
-
-    def __init__(self, message: str, state: str, hint: str) -> None:
-        super().__init__(message, hint=hint)
-        self.state = state
-
-
 def _several(numbers: list[int]) -> str:
     return ", ".join(map(str, sorted(set(numbers)))) or "none"
-
-
-def _ran(details: JobDetailsInfo) -> bool:
-    """Whether a job has ever come to run, or ended as one that did."""
-    return details.timestamps.get(JobStatus.RUNNING, 0) > 0 or details.state is JobStatus.FINISHED
