@@ -7,7 +7,7 @@ import ssl
 from typing import Any
 
 from pystate.common.errors import PystateError
-from pystate.common.processes.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+from pystate.common.processes.length_prefixed_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.common.text.bounded_text import first_line
 from pystate.core.queryable.handshake import MAX_HANDSHAKE_BYTES, ClientHandshake, HandshakeError
 from pystate.core.queryable.kv_state_frames import pack_frame, unpack_answer

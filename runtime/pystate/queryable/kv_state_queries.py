@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from pystate.common.errors import ControlError, PystateError
-from pystate.common.processes.frames import NO_MESSAGE
+from pystate.common.processes.length_prefixed_frames import NO_MESSAGE
 from pystate.core.queryable.immutable_states import ImmutableState
 from pystate.core.queryable.kv_state_codec import PAGED, KvStateCodec
 from pystate.core.queryable.kv_state_messages import (

@@ -32,7 +32,7 @@ from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError, error_from_dict
 from pystate.common.overrides import override
 from pystate.common.processes.connection_limiter import ConnectionLimiter, cut_descriptor, peer_name, places
-from pystate.common.processes.frames import framed
+from pystate.common.processes.length_prefixed_frames import framed
 from pystate.common.processes.tls_session import ENCRYPTED_BYTES, RECEIVED_BYTES, TlsSession, TlsSocket, tls_sessions
 from pystate.common.text.bounded_text import text_of
 

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from pystate.common.processes.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+from pystate.common.processes.length_prefixed_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.common.processes.tls_session import TlsSocket
 
 _RECEIVED_BYTES = 1 << 18

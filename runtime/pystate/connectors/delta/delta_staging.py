@@ -22,7 +22,7 @@ from pystate.connectors.delta.delta_values import partition_text, statistics
 from pystate.connectors.lakehouse.column_types import CHANGED_HINT, check_still_fits, is_same
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, overwrites, upserts_among
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
-from pystate.connectors.lakehouse.upserts import DELETED
+from pystate.connectors.lakehouse.table_upserts import DELETED
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -19,7 +19,7 @@ from pystate.connectors.iceberg.iceberg_data_file import from_plain, to_plain
 from pystate.connectors.lakehouse.column_types import CHANGED_HINT
 from pystate.connectors.lakehouse.staging_table import CommitConflictError, DataFile, StagingTable, overwrites
 from pystate.connectors.lakehouse.table_columns import check_partition_columns, fit, with_columns
-from pystate.connectors.lakehouse.upserts import DELETED
+from pystate.connectors.lakehouse.table_upserts import DELETED
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pystate.connectors.lakehouse.column_types import check_still_fits, widens
-from pystate.connectors.lakehouse.upserts import DELETED, latest
+from pystate.connectors.lakehouse.table_upserts import DELETED, latest
 
 DataFile = dict[str, Any]
 """A staged file in plain values: `path`, and what its format needs to commit it; with `upserts` its rows replace others."""

@@ -16,7 +16,7 @@ from pystate.common.row import Row, RowKind
 from pystate.connectors.arrow_rows import ArrowRows
 from pystate.connectors.lakehouse.staging_table import DataFile, StagingTable
 from pystate.connectors.lakehouse.table_columns import fit
-from pystate.connectors.lakehouse.upserts import DELETED, Upserts, latest
+from pystate.connectors.lakehouse.table_upserts import DELETED, Upserts, latest
 from pystate.connectors.sink import InitContext, JointCommitSinkWriter, SinkWriter, WriterInitContext
 
 VERSION = 1

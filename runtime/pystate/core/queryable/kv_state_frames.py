@@ -16,7 +16,7 @@ from typing import Any
 
 import msgpack
 
-from pystate.common.processes.frames import framed
+from pystate.common.processes.length_prefixed_frames import framed
 from pystate.core.queryable.kv_state_messages import MAX_READS
 
 _MOST_FIELDS = 64

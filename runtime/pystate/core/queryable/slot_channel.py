@@ -14,7 +14,7 @@ import msgpack
 
 from pystate.common.errors import ControlError
 from pystate.common.processes.control import Address, connect, socket_of
-from pystate.common.processes.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+from pystate.common.processes.length_prefixed_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.common.processes.tls_session import TlsSession
 from pystate.core.queryable.kv_state_messages import MAX_ANSWER_BYTES, QueryOutcome
 

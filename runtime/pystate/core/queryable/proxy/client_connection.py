@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from pystate.common.processes.connection_limiter import peer_name
-from pystate.common.processes.frames import NO_MESSAGE, FrameReader, FrameTooLargeError
+from pystate.common.processes.length_prefixed_frames import NO_MESSAGE, FrameReader, FrameTooLargeError
 from pystate.common.text.bounded_text import shown
 from pystate.core.queryable.handshake import MAX_HANDSHAKE_BYTES, HandshakeError, ProxyHandshake
 from pystate.core.queryable.kv_state_frames import pack_frame, unpack_request

@@ -16,7 +16,7 @@ from pystate.common.errors import PystateError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.connection_limiter import ConnectionLimiter, places
 from pystate.common.processes.control import listening_socket
-from pystate.common.processes.frames import NO_MESSAGE
+from pystate.common.processes.length_prefixed_frames import NO_MESSAGE
 from pystate.common.time import current_time_ms
 from pystate.core.queryable.handshake import ProxyHandshake
 from pystate.core.queryable.kv_state_messages import (

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 from pystate.common.configuration.option_types import ANY_PORT
 from pystate.common.errors import ControlError, JobExecutionError
 from pystate.common.processes.control import Address, ControlClient, ControlServer
-from pystate.common.processes.frames import LONGEST_FRAME
+from pystate.common.processes.length_prefixed_frames import LONGEST_FRAME
 from pystate.common.processes.machine_load import PatientDeadline
 from pystate.common.processes.open_files import allow_open_files
 from pystate.common.processes.request_loop import RequestLoop
