@@ -1,4 +1,4 @@
-"""Looks at a resource: sees, decides, remembers, acts; in this order, whoever dies in between.
+"""Looks at a resource: sees, decides, remembers, acts; in this order, so that a death in between does no harm.
 
 The memory is written with the version of the resource that it was read with: of two operators one is refused, and does
 nothing.

@@ -58,8 +58,8 @@ class RestClient:
         host: Its address.
         port: Its port.
         timeout: Seconds an answer may take.
-        token: The token of its home. Shown to who has shown the instance's mark, else only where it is asked for: by routes
-            of ours, and by what changes something.
+        token: The token of its home. Sent to a server that has shown the instance's mark, else only where it is asked for:
+            by routes of ours, and by what changes something.
         instance: What its answers must be marked with; None takes any.
         rest_token: The token that the options name, shown with every request in place of the home's.
         tls: How to speak TLS; None for none.

@@ -19,7 +19,7 @@ FLAT_NAME = "flink-conf.yaml"
 _LISTS = ";"
 _MAX_BYTES = 4 << 20
 _MAX_DEPTH, _MAX_ALIASES = 64, 20
-"""Of levels in each other, and of references to what has a name; settings need neither."""
+"""The most nested levels, and the most references to anchors (`*name`); settings need neither."""
 _FIRST_WORD = re.compile(r"[^\s=:]{0,60}")
 
 

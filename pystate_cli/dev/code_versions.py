@@ -102,7 +102,7 @@ class CodeVersions:
         self._copy(version, self._program.relative_to(self._program.parent))
         for file in files:
             if file != self._program and file.is_relative_to(self._program.parent):
-                with contextlib.suppress(UsageError):  # another module that is gone is found missing by whoever imports it
+                with contextlib.suppress(UsageError):  # another module that is gone is missed where it is imported
                     self._copy(version, file.relative_to(self._program.parent))
         return version
 

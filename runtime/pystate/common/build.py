@@ -1,4 +1,4 @@
-"""Of which commit this pystate is: what its wheel says, or the git of the tree that it is imported from."""
+"""The commit that this pystate was built from: as its wheel says, or the git of the tree that it is imported from."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 NAME = "pystate-spark"
 FOREIGN_NAME = "pystate"
-"""Of 2016, and not ours. It has the same import name."""
+"""A distribution of 2016 that isn't ours, with the same import name."""
 
 
 def pip_install(extra: str) -> str:

@@ -30,7 +30,7 @@ __all__ = [
 
 _VERSION = 1
 STAMPED_VERSION = 2
-"""Of committables that say where their markers are: versions that don't know this don't note them there."""
+"""The format version of committables that say where their markers are; older versions of pystate don't write that."""
 _CODEC = "lz4"
 _CHUNK_RECORDS = 4096
 _CHUNK_BYTES = 1 << 20

@@ -22,7 +22,7 @@ _MOST_KEY_BYTES = 1 << 16
 _NOT_TRIED_SECONDS = 30.0
 """How long a slot that is out of reach isn't tried again."""
 _FOR_THE_PROXY = frozenset({QueryOutcome.NOT_SERVING.value, QueryOutcome.UNKNOWN_STATE.value})
-"""Of the first the proxy knows where the key is by now, of the second whether the job has the state elsewhere."""
+"""Outcomes at which the proxy is asked: it knows where the key is by now, or whether the job has the state elsewhere."""
 
 
 def location_of(state: QueryableState, places: dict[str, Any], key: bytes) -> KvStateLocation:

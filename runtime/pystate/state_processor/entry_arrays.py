@@ -42,7 +42,7 @@ from pystate.state_processor.frame_columns import (
 
 _ENTRIES = 16_384
 _BLOCKS = 16
-"""So many entries or blocks make a batch, whichever are there first."""
+"""A batch ends at this number of entries or of blocks, whichever is reached first."""
 
 _WINDOW_BYTES = 16
 _SIGN = np.uint64(1 << 63)

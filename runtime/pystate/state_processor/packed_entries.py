@@ -23,7 +23,7 @@ _SAME_UNTYPED = frozenset(
 """Columns whose values are written alike whether the state declares their type or none."""
 
 Packed = tuple[pa.Array, pa.Array, pa.Array]
-"""Of each entry the row that it comes from, its sub-key and its value."""
+"""For each entry: the row that it comes from, its sub-key and its value."""
 
 _VOID = pa.scalar(VOID_NAMESPACE, pa.binary())
 _ONE = pa.scalar(b"\x91", pa.binary())

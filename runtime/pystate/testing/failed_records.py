@@ -139,7 +139,7 @@ class FailedRecords:
         raise UsageError(message)
 
     def _calls(self, harness: ProgramHarness) -> Iterator[Call]:
-        """Yield the calls, records made anew: a function may have changed those of the last time."""
+        """Yield the calls, with new copies of the records: a function may have changed those of the last time."""
         for step in self._failed.steps:
             harness.set_clock(step.clock)
             if step.kind is StepKind.ROWS:

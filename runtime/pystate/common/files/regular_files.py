@@ -12,9 +12,9 @@ import stat
 from typing import BinaryIO
 
 MAX_WORD_BYTES = 64 << 10
-"""Of a token, a secret, or an address."""
+"""The largest size of a token, a secret, or an address."""
 MAX_SMALL_BYTES = 16 << 20
-"""Of any other small file; what a job is submitted with has 4 MB at most."""
+"""The largest size of any other small file; what a job is submitted with has 4 MB at most."""
 _AT_ONCE = os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _READ = os.O_RDONLY | _AT_ONCE
 _KINDS = (

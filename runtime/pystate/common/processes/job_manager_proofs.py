@@ -29,7 +29,7 @@ def new_nonce() -> str:
 
 
 def proof_of(token: str, purpose: str, text: str) -> str:
-    """Return the proof that whoever wrote a text knows the token."""
+    """Return the proof that the author of a text knows the token."""
     return hmac.digest(token.encode(), f"{purpose}\0{text}".encode(), "sha256").hex()
 
 

@@ -7,7 +7,7 @@ import resource
 from pystate.common.errors import ConfigurationError
 
 FILES_OF_SPARK = 512
-"""So many does a JVM of Spark's have open soon after its start: some 300 jars, its modules, connections."""
+"""The files that a JVM of Spark's has open soon after its start: some 300 jars, its modules, connections."""
 
 
 def allow_open_files(count: int) -> bool:

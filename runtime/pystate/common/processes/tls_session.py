@@ -58,7 +58,7 @@ def _context(pem: bytes, server: bool) -> ssl.SSLContext:  # noqa: FBT001 - a ke
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
-    # the certificate itself is the root, whoever has signed it
+    # the certificate itself is the root, whatever has signed it
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     with tempfile.TemporaryDirectory() as folder:  # the library reads keys from files only; mode 0700
         path = Path(folder, "certificate.pem")
@@ -67,7 +67,7 @@ def _context(pem: bytes, server: bool) -> ssl.SSLContext:  # noqa: FBT001 - a ke
     first = pem[: pem.index(b"-----END CERTIFICATE-----") + len(b"-----END CERTIFICATE-----")]
     context.load_verify_locations(cadata=first[first.index(b"-----BEGIN CERTIFICATE-----") :].decode("ascii"))
     if server:
-        context.num_tickets = 0  # each connection proves itself anew
+        context.num_tickets = 0  # each connection proves itself again
     return context
 
 

@@ -18,7 +18,7 @@ def key_function(call: str, parts: Sequence[KeyPart], prefix: str = "") -> Calla
     Args:
         call: The method of the builder.
         parts: What a program gave: fields, or one function.
-        prefix: In front of fields.
+        prefix: The text before fields.
 
     Raises:
         ConfigurationError: It gave something else.
@@ -36,7 +36,7 @@ class FieldsOfKey:
     """Makes a key from fields of an element.
 
     Args:
-        prefix: In front of it.
+        prefix: The text before it.
         fields: Their names, or their places in a tuple; joined by colons.
     """
 

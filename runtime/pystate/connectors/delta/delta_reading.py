@@ -115,7 +115,7 @@ class DeltaReading(SourceTable):
             yield self._change(version, [json.loads(line) for line in log.splitlines() if line.strip()])
 
     def _change(self, version: int, actions: Sequence[Mapping[str, Any]]) -> TableChange:
-        """Return what a version does: files that only arrange rows anew have `dataChange: false`.
+        """Return what a version does: files that only rearrange rows have `dataChange: false`.
 
         Raises:
             ConfigurationError: It changes how columns are named in files.

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pystate.common.errors import RecordError
 
 _TEXT_LENGTH = 32
-"""Of texts in statistics. A longer greatest one is left out, since a cut one would be less than what is there."""
+"""The length of texts in statistics. A longer greatest one is left out, since a cut one would be less than what is there."""
 _COLUMNS = 32
 """How many columns have statistics: Delta's default."""
 

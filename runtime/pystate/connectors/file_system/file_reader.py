@@ -22,7 +22,7 @@ from pystate.core.file_systems.places import parse_location
 _MOST_AT_ONCE = 500
 _LONGEST_SLEEP_MS = 60_000
 _WATCH_REST = 10
-"""So many times as long as a look took is the pause after it: very many files must not cost the slot its processor."""
+"""The pause after a look is so many times as long as the look: very many files must not cost the slot its processor."""
 
 
 class FileSourceReader(SourceReader[Any, FileSourceSplit]):

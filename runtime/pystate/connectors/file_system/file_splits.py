@@ -13,7 +13,7 @@ from pystate.connectors.source import SourceSplit
 
 _HEAD_BYTES = 4096
 _FIELDS = (3, 5)
-"""Of the plain form of a split, without and with the head of the file."""
+"""The number of fields in the plain form of a split, without and with the head of the file."""
 _NAMED = 3
 
 

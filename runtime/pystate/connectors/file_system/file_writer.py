@@ -21,7 +21,7 @@ from pystate.core.file_systems.recoverable import recoverable_files
 from pystate.core.file_systems.recoverable_files import Recoverable, RecoverableFile, RecoverableFiles, UncommittableError
 
 VERSION = 1
-"""Of committables and states."""
+"""The format version of committables and states."""
 
 _GONE = "somebody has deleted it, or a job that began from a later checkpoint has used it up"
 

@@ -32,7 +32,7 @@ class TableChange:
     Attributes:
         version: Its number, or the id of the snapshot.
         kind: What it does.
-        files: Those that it adds; none where it only arranges rows anew.
+        files: Those that it adds; none where it only rearranges rows.
     """
 
     version: int

@@ -22,7 +22,7 @@ _MOST_WAITING = 1000
 """When no more versions are looked at, until readers have taken files: a job that was down long finds many."""
 
 _OPENED_EACH = 20
-"""After so many looks the table is opened in any case: a later one under its name may have fewer versions."""
+"""The number of looks after which the table is opened in any case: a later one under its name may have fewer versions."""
 
 
 class TableEnumerator(SplitEnumerator[TableSplit]):

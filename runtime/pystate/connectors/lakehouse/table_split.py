@@ -11,7 +11,7 @@ from pystate.connectors.lakehouse.source_table import DataFile
 from pystate.connectors.source import SourceSplit
 
 VERSION = 1
-"""Of the plain forms of splits and enumerators."""
+"""The format version of the plain forms of splits and enumerators."""
 _FIELDS = 4
 _FOUND_FIELDS = 3
 

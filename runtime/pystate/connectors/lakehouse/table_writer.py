@@ -20,9 +20,9 @@ from pystate.connectors.lakehouse.table_upserts import DELETED, Upserts, latest
 from pystate.connectors.sink import InitContext, JointCommitSinkWriter, SinkWriter, WriterInitContext
 
 VERSION = 1
-"""Of committables."""
+"""The format version of committables."""
 OVERWRITING_VERSION = 2
-"""Of those whose files replace partitions: older versions would add them."""
+"""The format version of committables whose files replace partitions: older versions of pystate would add them."""
 ATTEMPT_BITS = 32
 """A serial is the attempt's number, then that of the checkpoint in these bits: it grows over the attempts of a job."""
 FILES_OF_OURS = "pystate-"

@@ -31,7 +31,7 @@ class ElementSizes:
         """Add an element's size to the average."""
         try:
             size = len(pickled(element))
-        except Exception:  # whoever sends it on says why it can't be sent
+        except Exception:  # its sender reports why it can't be sent
             size = sys.getsizeof(element)
         self._average = size if self._average == 0 else (1 - _WEIGHT) * self._average + _WEIGHT * size
 

@@ -45,7 +45,7 @@ MOST_WAITING_BYTES = 32 << 20
 """The same in bytes, by a sample of the elements."""
 
 _OVERSHOOT = 4
-"""So many times that a function may go past it inside of one hold of the lock."""
+"""How many times the limit a function may emit while it holds the lock once."""
 
 LOCK_TIMEOUT_S = 10.0
 """How long a snapshot waits for the checkpoint lock."""

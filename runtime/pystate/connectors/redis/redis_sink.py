@@ -125,7 +125,7 @@ class RedisSinkBuilder(AsyncSinkBuilder):
 
         Args:
             fields: Names of fields, places in a tuple, or one function that makes the key.
-            prefix: In front of the fields: `"user:"`.
+            prefix: The text before the fields: `"user:"`.
 
         Raises:
             ConfigurationError: It is something else.

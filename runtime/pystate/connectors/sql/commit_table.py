@@ -146,7 +146,7 @@ class CommitTable:
             self._insert(connection, cleaned, "", 0, until)
 
     def _begun(self) -> str | None:
-        """Return the generation of the table, which begins with the first one who asks."""
+        """Return the generation of the table, which the first caller begins."""
         from sqlalchemy import exc
 
         known = self._known_generation()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 _MOST_PARAMETERS = 48
-"""Of one statement with several rows: psycopg keeps what it made of a statement with at most 50."""
+"""The most parameters of one statement with several rows: psycopg keeps what it made of a statement with at most 50."""
 
 _LONGEST_STATEMENT = 4000
 """In characters, for the same reason."""

@@ -177,7 +177,7 @@ class SourceTransformation(Transformation):
     _timestamps: TimestampsTransformation | None = field(default=None, init=False, repr=False)
 
     def follow_timestamps(self, copies: Mapping[int, Transformation]) -> None:
-        """Of a copied source: refer to the copy of its timestamp step.
+        """Refer to the copy of the timestamp step, in a copied source.
 
         Args:
             copies: Of all steps of the graph, by `id(step)`.

@@ -16,10 +16,10 @@ _Pairs = frozenset[tuple[int, int]]
 def same_function(mine: Any, other: Any) -> bool | None:
     """Return whether two functions, or objects with methods, are equivalent; None if unknown.
 
-    A lambda that is made anew at each declaration, or came out of another pickle, is the same where its code, the variables
-    it takes from around it and its defaults are, wherever its lines stand and whatever its arguments are called; an object
-    with methods where its class and its fields are. Of what has neither fields nor an equality of its own, such as a lock,
-    the type decides. The equality of other code is unknown.
+    A lambda that each declaration creates again, or that came out of another pickle, is the same where its code, the
+    variables it takes from around it and its defaults are, wherever its lines stand and whatever its arguments are called;
+    an object with methods where its class and its fields are. Of what has neither fields nor an equality of its own, such as
+    a lock, the type decides. The equality of other code is unknown.
     """
     try:
         return _same(mine, other, frozenset())

@@ -36,7 +36,7 @@ from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.keys.keys import KeyCodec, KeyCompatibility, check_key_compatible, key_type_name
 
 PAGED = frozenset({StateKind.MAP, StateKind.LIST})
-"""Of what kinds there are pages."""
+"""The kinds of state that are read page by page."""
 _OF_VALUE: dict[StateKind, Callable[[Any, ReadVersion], ImmutableState]] = {
     StateKind.VALUE: ImmutableValueState,
     StateKind.REDUCING: ImmutableReducingState,

@@ -25,10 +25,10 @@ MAX_ANSWER_BYTES = 16 << 20
 """A larger answer isn't sent: ask for less of a map or list at a time."""
 
 MAX_READS = 10_000
-"""So many keys and states may be asked for at once."""
+"""The most keys and states that one request may ask for."""
 
 MAX_ENTRIES = 10_000
-"""So many entries of a map, or elements of a list, come at a time."""
+"""The most entries of a map, or elements of a list, in one answer."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ class Consistency(str, Enum):
     """Which version of the state is read."""
 
     CHECKPOINTED = "checkpointed"
-    """That of the last completed checkpoint: what the job would go back to."""
+    """The state at the last completed checkpoint, to which the job would return after a failure."""
     LIVE = "live"
-    """That of the last finished epoch: the newest, and a failure takes it back."""
+    """The state after the last finished epoch: the newest, but undone by a failure."""
 
 
 class QueryOutcome(str, Enum):

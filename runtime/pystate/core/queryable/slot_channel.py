@@ -24,9 +24,9 @@ _OF_THE_ANSWER = 4 << 20
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 10.0
 _MOST_TOGETHER = 256
-"""So many reads of several requests are asked for together."""
+"""The most reads, of several requests, that are sent together."""
 _MOST_BYTES_TOGETHER = 1 << 20
-"""So many bytes their keys have."""
+"""The most bytes of their keys."""
 _KEY = 1
 """The position of the key in a read as plain data."""
 

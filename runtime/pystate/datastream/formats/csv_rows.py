@@ -19,7 +19,7 @@ _NESTED = (TypeKind.ROW, TypeKind.TUPLE, TypeKind.MAP)
 _TEXTS = (TypeKind.STRING, TypeKind.CHAR)
 BuilderT = TypeVar("BuilderT", bound="_Builder")
 _LONGEST = 2**31 - 1
-"""Of a column: what a C long holds everywhere."""
+"""The longest text of a column: what a C long holds everywhere."""
 
 
 class _Layout:

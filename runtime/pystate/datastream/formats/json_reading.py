@@ -40,7 +40,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _LAST_INSTANT = 31_556_889_864_403_199
 """Seconds of Java's last Instant."""
 _LAST_EXPONENT = 2**31 - 1
-"""Of Java's BigDecimal."""
+"""The largest exponent of Java's BigDecimal."""
 
 
 _WORDS: dict[type, str] = {dict: "object", list: "list", str: "text"}

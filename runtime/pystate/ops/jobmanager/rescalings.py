@@ -40,7 +40,7 @@ Message = TypeVar("Message", bound=RestMessage)
 T = TypeVar("T")
 
 TIMEOUT_SECONDS = 600.0
-"""As long as with the command."""
+"""The timeout for the start of a successor, as for `pystate rescale`."""
 _REMEMBERED = 200
 _MOST_AT_ONCE = 16
 _POLL_SECONDS = 0.2

@@ -53,7 +53,7 @@ def keep(
         parallelism: What its successor is to get.
         warm: Whether the successor comes at some time, and not at once: its driver practises, whatever the parallelism.
         ready: Whether the successor comes at once, also where its parallelism is the same.
-        keeper: The id of who asks, which replaces an earlier request of theirs; None for a new one.
+        keeper: The id of the caller, which replaces its earlier request; None for a new one.
 
     Raises:
         NotKeptError: The job has ended, and nothing was kept before.

@@ -35,7 +35,7 @@ _WARMING, _READY = "WARMING", "READY"
 _DRIVER_SECONDS = 120.0
 """How long the job goes on running for the driver of its successor."""
 _LOOKS_FOR_DRIVER = 3
-"""So many looks may show no such driver before it is clear that there will be none: on a cluster, or without memory."""
+"""The number of looks without such a driver after which there will be none: on a cluster, or without memory."""
 _BEFORE_RUNNING = (*STARTING, JobStatus.RESTARTING)
 
 

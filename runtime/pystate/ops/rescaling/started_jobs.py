@@ -31,7 +31,7 @@ _MOST_ATTEMPTS = 3
 
 
 class CancelledError(JobTerminatedError):
-    """Somebody has cancelled the job before it ran, who wants none."""
+    """The job was cancelled before it ran, so that none is wanted."""
 
 
 class StillStartsError(JobExecutionError):
@@ -80,7 +80,7 @@ class StartedJobs:
         self._timeout = timeout
 
     def never_began(self, job_id: str) -> bool:
-        """Whether a job that was to be started never had a driver: whoever was to start one died before."""
+        """Whether a job that was to be started never had a driver: the process that was to start one died before."""
         try:
             return self.state(job_id).is_terminal and self._client.get(f"/pystate/jobs/{job_id}", DriverInfo).pid is None
         except JobNotFoundError:

@@ -46,7 +46,7 @@ _START_SECONDS = 10.0
 _LAST_WORD_SECONDS = 10.0
 """How long a program waits for the job manager to know of its job's end; in one that lives on, that is tried further."""
 _MOST_SENT_BYTES = 3 << 20
-"""Of files in one message, compressed; a request may have 4 MiB."""
+"""The most bytes of files in one message, compressed; a request may have 4 MiB."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class HeldFolder:
         self.leave()
 
     def leave(self) -> None:
-        """Hold the folder no longer, and leave it to whoever needs it."""
+        """Release the folder without deleting it."""
         os.close(self._descriptor)
 
 

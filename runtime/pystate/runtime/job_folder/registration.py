@@ -14,7 +14,7 @@ from pystate.runtime.job_folder.content import FileContent
 from pystate.runtime.job_folder.small_files import DriverAddressFile, EmbeddedProgramFile
 
 MOST_FILE_BYTES = 64 << 20
-"""Of a file of a job's folder that is sent, before it is compressed."""
+"""The largest size of a file of a job's folder that is sent, before it is compressed."""
 MOST_INTERVAL_MS = 3_600_000
 """Between two signs of life."""
 _MOST_TEXT = 4096

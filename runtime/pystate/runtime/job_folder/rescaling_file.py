@@ -17,7 +17,7 @@ class SuccessorStart(PlainData):
     Attributes:
         job_id: Its id, which is chosen before it is started.
         goes_back: Whether it is started as the stopped one was, since another start has failed.
-        given_up: Why it is ended by who has started it; None as long as it isn't.
+        given_up: Why it is ended by the rescale that has started it; None as long as it isn't.
     """
 
     job_id: str

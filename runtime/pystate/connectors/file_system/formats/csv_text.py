@@ -98,7 +98,7 @@ class CsvText:
         self._write(text + self._line_end)
 
     def _looks_like_another_row(self, text: str) -> bool:
-        if text.startswith(_BYTE_ORDER_MARK):  # which whoever reads a file from its begin passes over
+        if text.startswith(_BYTE_ORDER_MARK):  # which readers skip at the beginning of a file
             return True
         if self._comments and text.startswith("#"):
             return True

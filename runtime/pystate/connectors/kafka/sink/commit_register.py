@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 _VERSION = 1
 MOST_KEPT = 32
-"""So many committables are in a register: 1.8 KB, of the 4 KB that brokers take (`offset.metadata.max.bytes`)."""
+"""The most committables in a register: 1.8 KB, of the 4 KB that brokers take (`offset.metadata.max.bytes`)."""
 _ANSWER_S = 10.0
 _SLACK_S = 1.0
 

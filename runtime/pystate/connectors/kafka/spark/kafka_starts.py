@@ -12,4 +12,4 @@ FROM_THE_END = "latest"
 """Partitions may begin where they end: what came before is not read. Also Spark's own `startingOffsets`."""
 
 FROM_THE_GROUP = "committed"
-"""At the offsets of the group that the job's checkpoints commit to: what came before the latest one is not read."""
+"""Starts at the offsets of the group that the job's checkpoints commit to: what came before the latest one is not read."""

@@ -15,7 +15,7 @@ from pystate.core.queryable.kv_state_frames import pack_frame, unpack_request
 from pystate.core.queryable.kv_state_messages import MAX_REQUEST_BYTES, QueryOutcome
 
 _MOST_UNDER_WAY = 32
-"""So many requests of one connection are served at once; further ones aren't read."""
+"""The most requests of one connection that are served at once; further ones aren't read."""
 
 Hidden = Callable[[bytes], dict[str, bytes]]
 """Hides a key from all but the client."""

@@ -52,7 +52,7 @@ class ByteStreamStateHandle:
 
     @property
     def crc32(self) -> int:
-        """Of the data."""
+        """The checksum of the data."""
         return zlib.crc32(self.data)
 
 

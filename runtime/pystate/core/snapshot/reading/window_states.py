@@ -19,7 +19,7 @@ WINDOW_TIMERS_STATE = "_timer_state/event_window-timers"
 """The timers of windows by event time."""
 
 MERGING_WINDOW_SET = "merging-window-set"
-"""Of windows that merge: the windows of a key, and under which windows their contents are, as in Flink."""
+"""The state of windows that merge: the windows of a key, and under which windows their contents are, as in Flink."""
 
 
 PANE_CONTENTS = "pane-contents"

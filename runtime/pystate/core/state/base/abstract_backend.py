@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 VISITS_PER_LOOK = 1_000
-"""After so many keys of `apply` the size of the epoch is looked at."""
+"""The number of keys of `apply` after which the size of the epoch is measured."""
 
 
 class KeyVisitor:

@@ -37,8 +37,8 @@ from pystate.core.state.files.compression import codec_from_plain, compress, dec
 from pystate.core.state.files.interpreter_share import InterpreterShare
 
 FORMAT_VERSION = 3
-"""Of the files that are written, and the newest that is read. Older ones have neither namespaces nor timers; else they are
-the same. Where there is a `compression` in the header, the msgpack list of each block is compressed, see `compression`."""
+"""The format version of files that are written, and the newest that is read. Older ones have neither namespaces nor timers;
+else they are the same. With a `compression` in the header the list of each block is compressed, see `compression`."""
 
 OLDEST_VERSION = 1
 
@@ -46,7 +46,7 @@ BLOCK_BYTES = 256 * 1024
 """Entries are gathered up to about this size in one block."""
 
 PIECE_BYTES = 32 * 1024
-"""So much of a block is gathered at a time."""
+"""The bytes of a block that are gathered at a time."""
 
 _MAGIC = b"PYSTKEYS"
 _END_MAGIC = b"SYEKTSYP"

@@ -16,14 +16,14 @@ _AWAY_S = 50e-6
 """Long enough for a thread that waits for the interpreter to wake up and take it."""
 
 _STEP_BYTES = 128 << 10
-"""After so many bytes, which take a third of a millisecond, the interpreter is left to others that are busy."""
+"""The bytes, worth a third of a millisecond, after which the interpreter is yielded to threads that are busy."""
 
 _OTHERS_SHARE = 0.1
 """Others are busy where they have at least that much of the processor time that the writer has."""
 
 
 _STEPS_WARY = 16
-"""For so many steps others count as busy still: they may wait for a processor, or for what they read."""
+"""The number of steps for which others still count as busy: they may wait for a processor, or for what they read."""
 
 
 class InterpreterShare:

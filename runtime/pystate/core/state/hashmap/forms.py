@@ -18,7 +18,7 @@ from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.kinds.list_parts import list_parts, pack_part, part_number, part_sub_key, unpack_part
 
 FILLED_AT_ONCE = 1_000
-"""So many values are put into a table at a time."""
+"""The number of values that are put into a table at a time."""
 
 PART_BYTES = 256 * 1024
 """A part of a list in a snapshot has about this many bytes of elements, or one element."""

@@ -155,7 +155,7 @@ class HashMapKeyedStateBackend(AbstractKeyedStateBackend):
 
     @property
     def kept_bytes(self) -> int:
-        """As the options say."""
+        """The size that the options set."""
         return self.configuration.get(PystateOptions.STATE_WINDOW_MEMORY)
 
     @override

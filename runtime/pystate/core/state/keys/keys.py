@@ -45,7 +45,7 @@ __all__ = [
 _AUTO_INFERS = frozenset({TAG_STRING, TAG_LONG, TAG_DOUBLE, TAG_BOOLEAN, TAG_BINARY})
 _LONG_BYTES = 8
 _MANY = 64
-"""As many keys are checked more quickly by columns: 64 doubles in 3/4 of the time, 4,096 tuples in a thirtieth."""
+"""The number of keys from which a check by columns is faster: 64 doubles in 3/4 of the time, 4,096 tuples in a thirtieth."""
 _LONG_LOW, _LONG_HIGH = -(1 << 63), (1 << 63) - 1
 
 

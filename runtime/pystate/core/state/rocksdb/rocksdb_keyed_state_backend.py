@@ -174,7 +174,7 @@ class RocksDBKeyedStateBackend(AbstractKeyedStateBackend):
 
     @property
     def kept_bytes(self) -> int:
-        """As the options say."""
+        """The size that the options set."""
         return self.configuration.get(PystateOptions.STATE_WINDOW_MEMORY)
 
     @property

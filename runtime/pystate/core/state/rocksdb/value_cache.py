@@ -26,7 +26,7 @@ MAX_DIRTY = 5_000
 some 10 ms of its synchronous part. Other snapshots take them from memory."""
 
 TRIAL_KEYS = 64
-"""So many keys of a batch are read ahead for a state of which nothing good is known."""
+"""The number of a batch's keys that are read ahead while it isn't known whether reading ahead pays."""
 
 WORTH_SHARE = 0.75
 """Reading ahead pays if this share of it is asked for."""

@@ -16,7 +16,7 @@ from pystate.core.state.rocksdb.value_cache import MISSING, UnwrittenRows, Value
 from pystate.core.state.values.serializers import TypeSerializer
 
 ROWS_PER_WRITE = 20_000
-"""So many rows are made at a time: those of a large epoch take more memory than the epoch."""
+"""The number of rows that are made at a time: those of a large epoch take more memory than the epoch."""
 
 _BYTES_OF_A_CHARACTER = 4
 _row_of = itemgetter(0)

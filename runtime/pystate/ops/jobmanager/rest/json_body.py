@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from pystate.common.errors import UsageError
 
 MAX_DEPTH = 16
-"""Of objects and lists in each other; no route needs more than two."""
+"""The most levels of nested objects and lists; no route needs more than two."""
 
 # an unterminated string reaches to the end, so that nothing is scanned twice
 _TEXT_OR_BRACKET = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)|[\[{]|[\]}]', re.DOTALL)

@@ -16,13 +16,13 @@ from pystate.common.errors import PystateError
 from pystate.common.text.bounded_text import shown
 
 MAX_BODY_BYTES = 4 << 20
-"""Of a submission, which only the owner of the home may send."""
+"""The largest body of a submission, which only the owner of the home may send."""
 MAX_SMALL_BODY_BYTES = 64 << 10
-"""Of every other request."""
+"""The largest body of every other request."""
 MAX_TARGET_BYTES = 8 << 10
-"""Of a request's path and query together; twice what Flink reads."""
+"""The longest path and query together; twice what Flink reads."""
 MAX_HEADER_BYTES = 32 << 10
-"""Of all headers together; four times what Flink reads."""
+"""The most bytes of all headers together; four times what Flink reads."""
 MAX_HEADERS = 128
 _DISCARDED_BYTES = 8 << 20
 """What is read past the bound and thrown away: a client that still sends would see a broken connection, not the refusal."""

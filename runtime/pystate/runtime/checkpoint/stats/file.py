@@ -26,7 +26,7 @@ STATISTICS_VERSION = 1
 
 _DRIVER_GONE = "The driver process that coordinated it is gone."
 MAX_BYTES = 256 << 20
-"""Of the file; a thousand checkpoints of a hundred subtasks each have less than a tenth of it."""
+"""The largest size of the file; a thousand checkpoints of a hundred subtasks each have less than a tenth of it."""
 _SMALL = 64 << 10
 _BYTES_PER_SECOND = 128 << 10
 _COST = 20

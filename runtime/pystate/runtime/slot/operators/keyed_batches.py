@@ -87,7 +87,7 @@ class DistinctKeys:
 _FEW_ROWS = 1_000
 """Smaller batches are not sampled: a sample that tells something would be a good part of them."""
 _SIZES = 256
-"""Of the rows that a sample is taken of, so that few samples are made."""
+"""Row counts are rounded down to multiples of this, so that few samples are made."""
 
 
 def seem_different(keys: pa.Array) -> bool:

@@ -26,7 +26,7 @@ class ClusterView(Protocol):
         """Return the sentence on what has become of an application that it doesn't know."""
 
     def cores_sentence(self, application_id: str, cores: int) -> str:
-        """Return the sentence on what there is and who has it, for an application whose executors have `cores`."""
+        """Return the sentence on which cores there are and who holds them, for an application with executors of `cores`."""
 
 
 class ApplicationState(Enum):

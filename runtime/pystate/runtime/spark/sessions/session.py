@@ -68,7 +68,7 @@ _OF_QUERIES = {
     # Spark's own bound is 10,000 rows, whatever their size: past 2 GiB a batch fails, each time it is tried
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES_PER_BATCH),
 }
-"""What every query of a job needs, whoever has made its session."""
+"""What every query of a job needs, also in a session that the program has made."""
 
 _LOG4J = """\
 rootLogger.level = warn
