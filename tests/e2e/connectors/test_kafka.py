@@ -175,6 +175,29 @@ def test_topics_of_a_pattern_are_found_while_it_runs_and_their_offsets_go_to_the
     job.wait_for(lambda: copied(kafka, out) == ["a", "b", "c", "d"])
 
 
+def left_of(job):
+    """What the job's metrics tell of each partition of the source "in": {number: (offset read now, records left)}."""
+    found = {}
+    for task in job.master.metrics().tasks:
+        for sample in (sample for one in task.subtasks for sample in one.samples if sample.operator is not None):
+            if sample.path[0] == "KafkaSourceReader":
+                found.setdefault(int(sample.path[-2]), {})[sample.path[-1]] = sample.value
+    return {number: (told["currentOffset"], told.get("pendingRecords")) for number, told in found.items()}
+
+
+@pytest.mark.slow
+def test_how_far_each_partition_is_read_and_what_is_left_is_told_while_epochs_go_on(kafka, run_job):
+    words, out = kafka.new_topic(3), kafka.new_topic()
+    kafka.send(words, [(None, f"{number}") for number in range(200)], 0)
+    kafka.send(words, [(None, f"{number}") for number in range(10)], 1)
+    slowly = builder(kafka).set_topics(words).set_property("maxOffsetsPerTrigger", "30").build()
+    job = run_job(identity(kafka, slowly, out))
+    job.wait_for(lambda: (left_of(job).get(0) or (0, 0))[1])
+    offset, left = left_of(job)[0]
+    assert offset + 1 + left == 200
+    job.wait_for(lambda: left_of(job) == {0: (199, 0), 1: (9, 0), 2: (-1, 0)})
+
+
 @pytest.mark.slow
 def test_a_source_waits_for_its_end_and_keeps_it_in_a_savepoint(kafka, run_job, tmp_path):
     words, out = kafka.new_topic(3), kafka.new_topic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +27,7 @@ def job(own: int, spark: int) -> JobMetrics:
     return made
 
 
-def report(metrics: JobMetrics, uid: str, subtask: int, left: int) -> None:
+def report(metrics: JobMetrics, uid: str, subtask: int, left: float) -> None:
     partition = (("KafkaSourceReader", None), ("topic", "a"), ("partition", str(subtask)))
     samples = [MetricSample("pendingRecords", MetricKind.GAUGE, left, uid, groups) for groups in ((), partition)]
     metrics.slots.report(0, SlotReport({uid: SubtaskMetricStore(subtask, "worker", samples)}).to_plain())
@@ -38,6 +39,13 @@ def test_sources_in_slots_are_added_up():
     report(metrics, "own0", 0, 5)
     report(metrics, "own0", 1, 2)
     assert metrics.backlog(None) == 7
+
+
+def test_it_is_not_known_where_one_subtask_does_not_know():
+    metrics = job(own=1, spark=0)
+    report(metrics, "own0", 0, 5)
+    report(metrics, "own0", 1, math.nan)
+    assert metrics.backlog(None) is None
 
 
 def test_all_of_it_is_known_only_where_each_source_tells():

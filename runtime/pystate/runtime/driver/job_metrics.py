@@ -81,9 +81,10 @@ class JobMetrics:
             sample.value
             for index in range(task.parallelism)
             for sample in self.slots.of(task.uid, index).samples
-            if sample.operator is not None and sample.path == [PENDING_RECORDS] and isinstance(sample.value, int)
+            if sample.operator is not None and sample.path == [PENDING_RECORDS]
         ]
-        return sum(told) if told else None
+        known = [one for one in told if isinstance(one, int)]
+        return sum(known) if known and len(known) == len(told) else None  # NaN: a reader that doesn't know
 
     def collect(self, statistics: CheckpointStatsTracker) -> DriverMetrics:
         """Return all metrics.

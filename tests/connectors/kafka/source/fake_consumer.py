@@ -70,6 +70,7 @@ class Fetcher:
         self.released = []
         self.commits = []
         self.closed = False
+        self.is_away = False
         self.ends = {}
 
     def start(self):

@@ -107,6 +107,19 @@ def test_brokers_that_stay_away_do_not_fill_the_log(fetching, caplog):
     assert caplog.text.count("is away") == 1
 
 
+def test_brokers_are_away_until_they_say_something(fetching):
+    fetcher, consumer, _ = fetching()
+    assert not fetcher.is_away
+    consumer.settings["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert fetcher.is_away
+    fetcher.start()
+    consumer.batches.append([Message(None, None, topic=None, error=KafkaError(KafkaError._ALL_BROKERS_DOWN))])
+    wait_until(lambda: not consumer.batches)
+    consumer.batches.append(messages(0))
+    wait_until(lambda: len(fetcher.take()) == 1 and not fetcher.take())
+    wait_until(lambda: not fetcher.is_away)
+
+
 def test_commits_that_fail_are_told_once_and_again_when_they_go_well(fetching, caplog):
     _, consumer, _ = fetching(group_id="g")
     told = consumer.settings["on_commit"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -69,6 +71,19 @@ def test_how_far_each_partition_is_read_and_what_is_left_of_it_is_measured():
         "partition.1.currentOffset": 7,
         "partition.1.pendingRecords": 12,
     }
+
+
+def test_what_is_left_is_not_known_where_all_was_read_and_the_brokers_are_away():
+    reading = Reading((0, 5), (1, 0))
+    told = lambda: [one() for name, one in reading.context.gauges.items() if name.endswith("pendingRecords")]  # noqa: E731
+    reading.fetcher.ends = {0: 9, 1: 0}
+    reading.fetcher.is_away = True
+    every, first, second = told()
+    assert (every, first, math.isnan(second)) == (4, 4, True), "what is left for sure is told"
+    reading.fetcher.ends = {0: 5, 1: 0}
+    assert all(map(math.isnan, told()))
+    reading.fetcher.is_away = False
+    assert told() == [0, 0, 0]
 
 
 def test_a_record_that_can_not_be_handed_on_is_named(monkeypatch):

@@ -46,6 +46,9 @@ class PartitionFetcher:
         find_topics: Asks for topics, of whose records none is handed on before the brokers have named the same id
             again; the partitions of a topic with another one are read from their beginning. None for no such question.
 
+    Attributes:
+        is_away: Whether the brokers gave no answer when they were last asked.
+
     Raises:
         JobGraphError: The client isn't installed, or doesn't know a property.
     """
@@ -77,6 +80,7 @@ class PartitionFetcher:
         self._read: dict[str, set[int]] = {}
         self._asked_at = time.monotonic()
         self._ask_fails = False
+        self.is_away = False
         self._away_told_at = -math.inf
         self._ends: dict[KafkaTopicPartition, int] = {}
         self._ends_at = -math.inf
@@ -153,6 +157,7 @@ class PartitionFetcher:
                 if time.monotonic() >= self._ends_at + _ENDS_EACH_S:
                     self._note_ends()
                 if first is not None:  # to ask for many at once waits until there are so many
+                    self.is_away = self.is_away and first.error() is not None
                     batch = [first, *self._consumer.consume(MOST_MESSAGES - 1, 0)]
                     self._put(batch if self._find_topics is None else self._proven(batch, self._find_topics))
                 elif self._find_topics is not None and time.monotonic() >= self._asked_at + _QUIET_S:
@@ -199,11 +204,15 @@ class PartitionFetcher:
         """Mark the topics that were made anew, though nothing has come of them; brokers that are away are asked later."""
         self._asked_at = time.monotonic()
         topics = {topic for topic, numbers in self._read.items() if numbers} & self._ids.keys()
-        try:
-            marks = self._marked([], find_topics(topics)) if topics else []
-        except PystateError:
+        if not topics:
             return
-        if marks:
+        try:
+            found = find_topics(topics)
+        except PystateError:
+            self.is_away = True
+            return
+        self.is_away = False
+        if marks := self._marked([], found):
             self._put(marks)
 
     def _marked(self, batch: list[Any], found: Mapping[str, FoundTopic]) -> list[Any]:
@@ -261,6 +270,7 @@ class PartitionFetcher:
             message = f"Kafka's brokers refuse the source's client: {error.str().rstrip('.')}."
             self._fail(KafkaConnectorError(message, where=self._settings.name))
         elif error.code() == self._client.KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001 - its public name
+            self.is_away = True
             if time.monotonic() >= self._away_told_at + _TELL_EACH_S:  # the client says so at each try, each other second
                 self._away_told_at = time.monotonic()
                 _LOG.warning("%s: Kafka is away, and waited for: %s", self._settings.name, error.str())

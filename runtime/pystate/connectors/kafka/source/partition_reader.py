@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -32,6 +33,8 @@ _MOST_KEPT = 100
 
 class Fetcher(Protocol):
     """The interface of `PartitionFetcher`."""
+
+    is_away: bool
 
     def start(self) -> None:
         """Start to fetch."""
@@ -227,7 +230,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         for key, value in partition_groups(partition.topic, str(partition.partition)):
             group = group.add_group(key) if value is None else group.add_group(key, value)
         group.gauge(CURRENT_OFFSET, lambda: self._current_offset(partition))
-        group.gauge(PENDING_RECORDS, lambda: self._pending_of(partition))
+        group.gauge(PENDING_RECORDS, lambda: self._as_known(self._pending_of(partition)))
 
     def _current_offset(self, partition: KafkaTopicPartition) -> int:
         split = self._splits.get(partition)
@@ -241,8 +244,12 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             return 0
         return max(0, (end if split.stop is None else min(end, split.stop)) - max(0, split.offset))
 
-    def _pending(self) -> int:
-        return sum(map(self._pending_of, self._splits))
+    def _pending(self) -> float:
+        return self._as_known(sum(map(self._pending_of, self._splits)))
+
+    def _as_known(self, pending: int) -> float:
+        """Return what is left as far as known: brokers that are away may have got records since all was read."""
+        return math.nan if pending == 0 and self._fetcher.is_away else pending
 
     def _ask(self) -> None:
         """Request partitions: at the start, and with discovery twice in each interval."""

@@ -76,6 +76,8 @@ def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> N
         f"{reader}.10.currentOffset": 5,
         f"{reader}.10.pendingRecords": 2,
         f"{reader}.9.currentOffset": -1,
+        f"{reader}.11.currentOffset": 5,
+        f"{reader}.11.pendingRecords": "NaN",
         "pendingRecords": 2,
     }
     metrics = [{"operator": "words", "name": name, "value": value} for name, value in values.items()]
@@ -83,6 +85,7 @@ def test_how_far_a_kafka_source_has_read_is_told_by_partition(pages: Pages) -> N
     assert [(one["topic"], one["partition"], one["currentOffset"], one.get("pendingRecords")) for one in told] == [
         ("a.partition.7", 9, -1, None),
         ("a.partition.7", 10, 5, 2),
+        ("a.partition.7", 11, 5, None),
     ]
 
 
@@ -112,6 +115,27 @@ def test_a_topic_tells_what_is_left_of_all_its_partitions_and_the_worst_come_fir
     ]
     given.insert(0, {"operator": "o", "topic": "a", "partition": 0, "currentOffset": 3})
     assert pages.page.evaluate(TOPICS, given) == [["b", 530, [3, 2, 0, 1]], ["a", None, [0]]]
+
+
+PANEL = """([partitions, byEpochs]) => import(new URL('ui/app/pages/partitions.js', location.href))
+  .then(async ({ Partitions }) => {
+  const { html, render } = await import(new URL('ui/app/preact.js', location.href));
+  const place = document.createElement("div");
+  render(html`<${Partitions} partitions=${partitions} now=${0} byEpochs=${byEpochs} />`, place);
+  const told = place.innerText + place.textContent;
+  render(null, place);
+  return told;
+})"""
+
+
+def test_a_topic_of_brokers_that_are_away_is_not_said_to_be_read_up(pages: Pages) -> None:
+    one: dict[str, Any] = {"key": "o b 0", "operator": "o", "topic": "b", "partition": 0, "currentOffset": 9}
+    told: Any = pages.page.evaluate(PANEL, [[one], False])
+    assert "How many records are left of b is not known now." in told
+    assert "read up" not in told
+    told = pages.page.evaluate(PANEL, [[{**one, "pendingRecords": 0}], False])
+    assert "not known" not in told
+    assert "read up" in told
 
 
 def test_how_fast_partitions_are_read_is_known_after_two_seconds_and_anew_when_they_are_read_again(pages: Pages) -> None:

@@ -238,6 +238,8 @@ export const CHINESE = {
   "nothing yet": "尚未读取",
   "no records": "没有记录",
   "Nothing is read of {topics} now, though records are left.": "现在没有读取 {topics},但仍有剩余记录。",
+  "How many records are left of {topics} is not known now.": "目前不知道 {topics} 还剩多少记录。",
+  "Kafka gives no answer: there may be records since what was read last.": "Kafka 没有响应:在最后读取之后可能有新记录。",
   "Kafka may be away, or what comes after the source may hold it up: the log and the load of the tasks tell.": "Kafka 可能无法连接,或数据源之后的任务拖住了它:请查看日志和各任务的负载。",
   "the rest": "其余",
   "asking sources": "询问数据源",

@@ -16,7 +16,7 @@ export function partitionsOf(metrics) {
   const found = new Map();
   for (const { operator, name, value } of metrics ?? []) {
     const [, topic, partition, what] = (operator && PARTITION.exec(name)) || [];
-    if (!what) continue;
+    if (!what || typeof value !== "number") continue; // "NaN" where it isn't known
     const key = `${operator} ${topic} ${partition}`;
     found.set(key, { ...(found.get(key) ?? { key, operator, topic, partition: Number(partition) }), [what]: value });
   }
@@ -71,8 +71,9 @@ export function Partitions({ partitions, now, byEpochs }) {
   const most = Math.max(1, ...partitions.map((one) => one.pendingRecords ?? 0));
   const isOpen = (one) => turned.has(one.key) !== (partitions.length <= FEW);
   const flip = (key) => turn((before) => new Set(before.has(key) ? [...before].filter((one) => one !== key) : [...before, key]));
+  const unknown = byEpochs ? [] : topics.filter((one) => one.left === null);
   const stuck = topics.filter((one) => one.left > 0 && still(one.key));
-  return html`${stuck.length ? html`<${Notice} kind="warn" title=${t("Nothing is read of {topics} now, though records are left.", { topics: stuck.map((one) => one.topic).join(", ") })}>${t("Kafka may be away, or what comes after the source may hold it up: the log and the load of the tasks tell.")}<//>` : null}<div class="scroll" tabindex="0"><table class="stack partitions"><thead><tr><th>${t("Topic")}</th><th class="right">${t("Partition")}</th><th class="right">${t("Offset read now")}</th><th>${t("Records left")}</th><th class="right">${t("Read per second")}</th><th class="right">${t("Read up in")}</th></tr></thead>
+  return html`${unknown.length ? html`<${Notice} kind="warn" title=${t("How many records are left of {topics} is not known now.", { topics: unknown.map((one) => one.topic).join(", ") })}>${t("Kafka gives no answer: there may be records since what was read last.")}<//>` : null}${stuck.length ? html`<${Notice} kind="warn" title=${t("Nothing is read of {topics} now, though records are left.", { topics: stuck.map((one) => one.topic).join(", ") })}>${t("Kafka may be away, or what comes after the source may hold it up: the log and the load of the tasks tell.")}<//>` : null}<div class="scroll" tabindex="0"><table class="stack partitions"><thead><tr><th>${t("Topic")}</th><th class="right">${t("Partition")}</th><th class="right">${t("Offset read now")}</th><th>${t("Records left")}</th><th class="right">${t("Read per second")}</th><th class="right">${t("Read up in")}</th></tr></thead>
     ${topics.map((one) => html`<tbody key=${one.key}>
       <tr class=${`pick ${isOpen(one) ? "picked" : ""}`} onClick=${() => flip(one.key)}><td><button class="plain mono" aria-expanded=${isOpen(one)}>${one.topic}</button></td><td class="right" data-label=${t("Partition")}>${t("all {count}", { count: one.partitions.length })}</td><td class="none"></td><td data-label=${t("Records left")}><strong>${count(one.left)}</strong></td><td class="right" data-label=${t("Read per second")}>${rate(speed(one.key))}</td><td class="right" data-label=${t("Read up in")}>${readUpIn(one.left, speed(one.key))}</td></tr>
       ${isOpen(one) ? html`<${Rows} of=${one.partitions} most=${most} speed=${speed} />` : null}</tbody>`)}</table></div>`;
