@@ -57,6 +57,7 @@ def test_the_test_of_each_template_passes_and_its_settings_are_read(pystate, tmp
     assert "2 passed" in told
     monkeypatch.chdir(project)
     assert load_configuration(home=PystateHome()).notices == []
+    assert pystate("check", "my_job.py")[0] == 0, "as its page says"
     readme = (project / "README.md").read_text()
     commands = [line for line in readme.splitlines() if line.startswith("    ") and " # " in line]
     assert len({line.index("  # ") for line in commands}) == 1, "remarks stand below each other"
