@@ -153,7 +153,7 @@ def test_retries_end(service):
 
 
 @pytest.mark.parametrize("dated", [False, True])
-def test_a_service_that_asks_for_a_pause_gets_it(service, dated):
+def test_a_service_that_asks_for_a_pause_gets_it(service, dated, caplog):
     until = float(int(time.time()) + 3)
     service.headers["Retry-After"] = (
         format_datetime(datetime.fromtimestamp(until, timezone.utc), usegmt=True) if dated else "2"
@@ -169,6 +169,7 @@ def test_a_service_that_asks_for_a_pause_gets_it(service, dated):
     write(posts(service).build(), {"n": 1})
     assert len(service.asked) == 2
     assert service.posted == [{"n": 1}]
+    assert "and a pause of" in caplog.text
 
 
 @pytest.mark.parametrize("nonsense", ["soon", "-1", "Mon, 99 Foo 2020 00:00:00 GMT"])

@@ -202,7 +202,7 @@ class HttpRequestClient(RequestClient):
                 if answer.status not in _PASSING:
                     said = bounded_text(" ".join(data[:_MOST_SHOWN].decode(errors="replace").split()), _MOST_SHOWN)
                     return answer.status, f"{words}: {said}" if said else words, data
-                self._pause(answer.headers.get("Retry-After"))
+                words += self._pause(answer.headers.get("Retry-After"))
             except self._errors.HTTPError as error:
                 words = bounded_text(str(error), _MOST_SHOWN)
             tries += 1
@@ -213,10 +213,11 @@ class HttpRequestClient(RequestClient):
             if self._closed.wait(retry_delay_s(tries)):
                 raise NotDoneError(words)
 
-    def _pause(self, wanted: str | None) -> None:
-        """Have all requests wait as long as the service has asked for."""
+    def _pause(self, wanted: str | None) -> str:
+        """Have all requests wait as long as the service has asked for; return the words for the log."""
         seconds = 0.0 if wanted is None else min(_seconds_of(wanted), _LONGEST_PAUSE_S)
         self._not_before = max(self._not_before, time.monotonic() + seconds)
+        return f", and a pause of {seconds:.0f} s" if seconds else ""
 
     def _body(self, answer: Any, deadline: float) -> bytes:
         """Return what an answer says, or its beginning where nobody asks for more."""
