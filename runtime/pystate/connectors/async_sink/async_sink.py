@@ -12,13 +12,12 @@ from pystate.connectors.async_sink.async_sink_writer import AsyncSinkWriter
 from pystate.connectors.async_sink.refused_elements import DeadLetters, RefusedElements
 from pystate.connectors.async_sink.request import Request, RequestClient
 from pystate.connectors.async_sink.request_buffer import RequestBuffer
-from pystate.connectors.early_check import SupportsEarlyCheck
 from pystate.connectors.sink import Sink, SinkWriter, WriterInitContext
 
 B = TypeVar("B", bound="AsyncSinkBuilder")
 
 
-class AsyncSink(Sink[Any], SupportsEarlyCheck):
+class AsyncSink(Sink[Any]):
     """Sends a request for each element: at-least-once.
 
     Args:

@@ -10,7 +10,7 @@ from pystate.common.time import Duration, Instant
 from pystate.connectors.client_package import client_findings
 from pystate.connectors.delta.delta_client import NEEDED, table_uri
 from pystate.connectors.delta.delta_reading import DeltaReading
-from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.lakehouse.source_table import ChangeKind
 from pystate.connectors.lakehouse.table_source import TableSource, TableSourceBuilder
 from pystate.connectors.lakehouse.table_source_settings import StartKind, TableSourceSettings
@@ -19,7 +19,7 @@ _LATEST = "latest"
 _HINTS = {ChangeKind.DELETES: "ignore_deletes()", ChangeKind.CHANGES: "skip_change_commits()"}
 
 
-class DeltaSource(TableSource):
+class DeltaSource(TableSource, SupportsEarlyCheck):
     """Reads the rows of a Delta table; made by `for_bounded_row_data` or `for_continuous_row_data`.
 
     Args:

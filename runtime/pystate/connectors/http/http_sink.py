@@ -21,7 +21,7 @@ from pystate.connectors.async_sink.element_key import KeyPart, key_function
 from pystate.connectors.async_sink.refused_elements import RefusedElements
 from pystate.connectors.async_sink.request import Request, RequestClient
 from pystate.connectors.client_package import client_findings
-from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.http.http_request_client import NEEDED, Call, HttpRequestClient, HttpService
 from pystate.connectors.secret_url import SecretUrl
 
@@ -35,7 +35,7 @@ class HttpBodyFormat(Enum):
     JSON_LINES = "application/x-ndjson"
 
 
-class HttpSink(AsyncSink):
+class HttpSink(AsyncSink, SupportsEarlyCheck):
     """Sends batches by POST; or a PUT for each element and a DELETE for each row that goes. Made by `builder()`.
 
     Args:

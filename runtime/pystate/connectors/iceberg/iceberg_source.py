@@ -8,7 +8,7 @@ from enum import Enum
 from pystate.common.overrides import override
 from pystate.common.time import Duration, Instant
 from pystate.connectors.client_package import client_findings
-from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.iceberg.iceberg_catalog import NEEDED, IcebergCatalog, checked_identifier
 from pystate.connectors.iceberg.iceberg_reading import IcebergReading
 from pystate.connectors.lakehouse.source_table import ChangeKind
@@ -37,7 +37,7 @@ _STARTS = {
 }
 
 
-class IcebergSource(TableSource):
+class IcebergSource(TableSource, SupportsEarlyCheck):
     """Reads the rows of an Iceberg table; made by `for_table`.
 
     Args:

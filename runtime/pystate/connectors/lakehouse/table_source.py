@@ -11,7 +11,6 @@ from pystate.common.overrides import override
 from pystate.common.time import Duration, Instant
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.arrow_rows import ArrowRows
-from pystate.connectors.early_check import SupportsEarlyCheck
 from pystate.connectors.lakehouse.source_table import ChangeKind, SourceTable
 from pystate.connectors.lakehouse.table_columns import check_readable
 from pystate.connectors.lakehouse.table_enumerator import TableEnumerator, columns_to_read
@@ -29,7 +28,7 @@ from pystate.connectors.source import (
 B = TypeVar("B", bound="TableSourceBuilder")
 
 
-class TableSource(Source[Any, TableSplit], SupportsEarlyCheck):
+class TableSource(Source[Any, TableSplit]):
     """A source of a table of data files, as it is, or version by version.
 
     Args:

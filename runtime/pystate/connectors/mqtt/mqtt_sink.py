@@ -15,14 +15,14 @@ from pystate.connectors.async_sink.async_sink_settings import AsyncSinkSettings
 from pystate.connectors.async_sink.refused_elements import RefusedElements
 from pystate.connectors.async_sink.request import Request, RequestClient
 from pystate.connectors.client_package import client_findings
-from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.mqtt.mqtt_connection import NEEDED, MqttConnectionOptions
 from pystate.connectors.mqtt.mqtt_request_client import MqttRequestClient
 
 _LONGEST_TOPIC = 65_535
 
 
-class MqttSink(AsyncSink):
+class MqttSink(AsyncSink, SupportsEarlyCheck):
     """Publishes a message for each element, which the broker has acknowledged at a checkpoint (QoS 1). Made by `builder()`.
 
     Args:

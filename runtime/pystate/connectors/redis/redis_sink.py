@@ -15,13 +15,13 @@ from pystate.connectors.async_sink.element_key import KeyPart, key_function
 from pystate.connectors.async_sink.refused_elements import RefusedElements
 from pystate.connectors.async_sink.request import Request, RequestClient
 from pystate.connectors.client_package import client_findings
-from pystate.connectors.early_check import EarlyFinding
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.redis.redis_connection import NEEDED, RedisConnectionOptions
 from pystate.connectors.redis.redis_request import RedisRequests, RedisStructure
 from pystate.connectors.redis.redis_request_client import RedisRequestClient
 
 
-class RedisSink(AsyncSink):
+class RedisSink(AsyncSink, SupportsEarlyCheck):
     """Writes the latest element of each key, or appends to streams; made by `builder()`.
 
     Args:
