@@ -25,3 +25,8 @@ def test_a_job_without_checkpoints_is_told_where_a_restart_begins(options, warni
 
 def test_a_job_with_checkpoints_goes_on_from_them():
     assert restart_warnings(Configuration({"execution.checkpointing.interval": "10 s"} | FIXED_DELAY)) == []
+
+
+def test_a_job_in_batch_mode_lacks_no_setting():
+    (warning,) = restart_warnings(Configuration({"execution.runtime-mode": "BATCH"}))
+    assert warning.startswith("checkpointing is off (there are none in BATCH mode): a failed job is not restarted")

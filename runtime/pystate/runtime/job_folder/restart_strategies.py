@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
+from pystate.common.configuration.groups.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyOptions, RestartStrategyType
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.errors import (
@@ -285,4 +286,6 @@ def restart_warnings(configuration: Configuration) -> list[str]:
     start = "from nothing" if savepoint is None else f"at the savepoint the job was started from, {savepoint}"
     restarts = restart_strategy(configuration).restarts_at_all
     failure = f"a restart begins {start}" if restarts else f"a failed job is not restarted; run again it begins {start}"
-    return [f"checkpointing is off (execution.checkpointing.interval is not set): {failure}"]
+    is_batch = configuration.get(ExecutionOptions.RUNTIME_MODE) is RuntimeExecutionMode.BATCH
+    why = "there are none in BATCH mode" if is_batch else "execution.checkpointing.interval is not set"
+    return [f"checkpointing is off ({why}): {failure}"]
