@@ -109,14 +109,20 @@ class Consumer:
         self.fails = None
         self.committed = threading.Event()
         self.ends = {}
+        self.away_until = None  # the brokers answer the so-manieth question
+        self.asked = 0
 
     def _note(self, *call):
         self.calls.append(call)
         self.threads.add(threading.get_ident())
 
-    def get_watermark_offsets(self, place, *, cached):
-        assert cached, "the brokers would be asked, and waited for"
+    def get_watermark_offsets(self, place, *, cached=False, timeout=None):
         self.threads.add(threading.get_ident())
+        if not cached:
+            assert self.away_until is not None, "the brokers would be asked, and waited for"
+            self.asked += 1
+            if self.asked < self.away_until:
+                raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         return self.ends.get(place.partition, (-1001, -1001))
 
     def incremental_assign(self, places):

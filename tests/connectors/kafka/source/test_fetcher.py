@@ -107,6 +107,17 @@ def test_brokers_that_stay_away_do_not_fill_the_log(fetching, caplog):
     assert caplog.text.count("is away") == 1
 
 
+def test_brokers_that_are_away_are_asked_until_they_are_there_again_though_nothing_new_comes(fetching, monkeypatch):
+    monkeypatch.setattr(fetcher_module, "_ENDS_EACH_S", 0.01)
+    fetcher, consumer, _ = fetching()
+    consumer.away_until = 3
+    fetcher.assign([KafkaPartitionSplit(place(0), 7)])
+    consumer.settings["error_cb"](KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    fetcher.start()
+    wait_until(lambda: not fetcher.is_away)
+    assert consumer.asked == 3
+
+
 def test_brokers_are_away_until_they_say_something(fetching):
     fetcher, consumer, _ = fetching()
     assert not fetcher.is_away

@@ -166,14 +166,27 @@ class PartitionFetcher:
             self._fail(error)
 
     def _note_ends(self) -> None:
-        """Note where the partitions end by what the brokers have said with the records; nobody is asked."""
+        """Note where the partitions end by what the brokers have said with the records; none is asked that answers."""
         self._ends_at = time.monotonic()
+        if self.is_away:
+            self._ask_again()
         for topic, numbers in self._read.items():
             for number in numbers:
                 partition = KafkaTopicPartition(topic, number)
                 _, end = self._consumer.get_watermark_offsets(self._place(partition), cached=True)
                 if end >= 0:  # else none has been said
                     self._ends[partition] = end
+
+    def _ask_again(self) -> None:
+        """Ask brokers that gave no answer whether they are there again: of a topic without new records nothing says so."""
+        partition = next((KafkaTopicPartition(topic, min(read)) for topic, read in self._read.items() if read), None)
+        if partition is None:
+            return
+        try:
+            self._consumer.get_watermark_offsets(self._place(partition), timeout=_ENDS_EACH_S)
+        except self._client.KafkaException:
+            return
+        self.is_away = False
 
     def _run_orders(self) -> None:
         while self._orders:
