@@ -14,12 +14,12 @@ from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.arrow_rows import ArrowRows
+from pystate.connectors.early_check import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.lakehouse.staging_table import StagingTable
 from pystate.connectors.lakehouse.table_committer import TableCommitter
 from pystate.connectors.lakehouse.table_upserts import Upserts
 from pystate.connectors.lakehouse.table_writer import TableWriter, check_columns
 from pystate.connectors.sink import CommitterInitContext, Sink, SupportsCommitter, WriterInitContext
-from pystate.connectors.sink_findings import EarlyFinding, SupportsEarlyCheck
 from pystate.connectors.typed_sink import SupportsElementType
 
 S = TypeVar("S", bound="TableSink")
