@@ -113,6 +113,7 @@ def test_an_entry_that_redis_refuses_is_kept_elsewhere_and_the_others_are_writte
     ("element", "says"),
     [
         ({"id": None, "name": "a"}, "key of an element is None"),
+        ({"id": b"\xff", "name": "a"}, "have no text"),
         ({"name": "a"}, "no field 'id' for its key"),
         ({"id": 1, "name": ["a"]}, "Redis holds bytes, and the value is"),
     ],

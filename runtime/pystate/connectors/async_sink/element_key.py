@@ -48,7 +48,7 @@ class FieldsOfKey:
         """Return the key.
 
         Raises:
-            RecordError: A field is missing, or None.
+            RecordError: A field is missing, or None, or bytes.
         """
         try:
             values = [element[field] for field in self.fields]
@@ -58,4 +58,7 @@ class FieldsOfKey:
         if None in values:
             message = f"The key of an element is None: {shown(element)}"
             raise RecordError(message, hint="leave such elements out before the sink")
+        if any(isinstance(value, (bytes, bytearray)) for value in values):
+            message = f"Bytes in the key of an element have no text: {shown(element)}"
+            raise RecordError(message, hint="a function makes the key: set_key(lambda row: row.id.hex())")
         return self.prefix + ":".join(str(value) for value in values)
