@@ -86,6 +86,13 @@ def test_what_is_left_is_not_known_where_all_was_read_and_the_brokers_are_away()
     assert told() == [0, 0, 0]
 
 
+def test_a_reader_without_partitions_has_nothing_left_whether_or_not_the_brokers_are_there():
+    """Nothing asks them again for it."""
+    reading = Reading()
+    reading.fetcher.is_away = True
+    assert [one() for name, one in reading.context.gauges.items() if name.endswith("pendingRecords")] == [0]
+
+
 def test_a_record_that_can_not_be_handed_on_is_named(monkeypatch):
     reading = Reading((0, 5), (1, 0))
     assert reading.reader.describe_position() is None

@@ -245,6 +245,8 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         return max(0, (end if split.stop is None else min(end, split.stop)) - max(0, split.offset))
 
     def _pending(self) -> float:
+        if not self._splits:  # it has none that could get records
+            return 0
         return self._as_known(sum(map(self._pending_of, self._splits)))
 
     def _as_known(self, pending: int) -> float:

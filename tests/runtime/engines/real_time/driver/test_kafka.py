@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 
@@ -79,6 +80,21 @@ def test_a_reader_that_is_far_behind_tells_what_is_left_of_each_partition_until_
     wait_until(lambda: running.master.backlog(None) == 0)
     last = {"0.currentOffset": 299, "1.currentOffset": 299, "2.currentOffset": -1}
     assert positions(running) == {**last, **{f"{number}.pendingRecords": 0 for number in range(3)}}
+
+
+@pytest.mark.slow
+def test_how_much_is_left_is_not_known_while_the_brokers_are_away(kafka, job):
+    topic = kafka.new_topic(1)
+    numbered(kafka, topic, 10, partitions=1)
+    running = job(printing(builder(kafka.address).set_topics(topic).build()))
+    all_read = {"0.currentOffset": 9, "0.pendingRecords": 0}
+    wait_until(lambda: positions(running) == all_read)
+    kafka.kill()
+    wait_until(lambda: math.isnan(positions(running)["0.pendingRecords"]))
+    wait_until(lambda: running.master.backlog(None) is None)
+    kafka.start()
+    wait_until(lambda: positions(running) == all_read)
+    wait_until(lambda: running.master.backlog(None) == 0)
 
 
 def counts_of(kafka, topic):
