@@ -304,14 +304,14 @@ class EmbeddedExecutor(LocalExecutor):
         registered = self._registered
         if registered is not None:
             registered.check()
-        with alone_in(directory):  # whoever sees the job go on has to see in which process
-            try:
+        try:
+            with alone_in(directory):  # whoever sees the job go on has to see in which process
                 told = resume(directory, self._job_id) if self._job_id == self._fixed_id else None
-            except JobTerminatedError:
-                if registered is not None:
-                    registered.tell_earlier_end()
-                raise
-            EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
+                EmbeddedProgramFile.of_this_process(self._log_job or self._job_id).write_to(directory.embedded)
+        except JobTerminatedError:
+            if registered is not None:
+                registered.tell_earlier_end()
+            raise
         if told is not None:
             sys.stderr.write(f"{told}\n")
         write_file_atomically(directory.secret, new_secret() if registered is None else registered.secret)
