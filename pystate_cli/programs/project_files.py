@@ -53,12 +53,13 @@ def project_files(name: str, template: ProjectTemplate, spark_version: str = "")
         spark_version: The version of the installed Spark.
     """
     module = module_name(name)
-    lines = [f"    {command} # {remark}" for command, remark in template.commands]
-    clients = [line for line in lines if line.startswith("    pip install")]  # which its test may need, too
-    commands = "\n".join(line for line in lines if line not in clients)
+    clients: list[str] = []
+    commands: list[str] = []
+    for command, remark in template.commands:  # its test may need the clients, too
+        (clients if command.startswith("pip install") else commands).append(f"    {command} # {remark}")
     words = {
         "clients": "".join(f"{line}\n" for line in clients),
-        "commands": commands,
+        "commands": "\n".join(commands),
         "about": template.about,
         "spark": spark_version,
         "name": name,

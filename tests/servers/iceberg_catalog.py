@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,6 +15,7 @@ import requests
 
 from tests.servers.nginx import free_port
 from tests.servers.places import SERVERS
+from tests.servers.started_services import wait_until_it_answers
 from tests.waiting import LONGEST_S
 
 JARS = SERVERS / "iceberg"
@@ -57,15 +57,7 @@ class IcebergRestServer:
         with log.open("ab") as file:
             command = [*_JAVA, "-cp", f"{JARS}/*", str(_PROGRAM), *given]
             self._process = subprocess.Popen(command, stdout=file, stderr=file, cwd=self._folder)
-        deadline = time.monotonic() + LONGEST_S
-        while True:
-            assert self._process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline, log.read_text()
-            try:
-                if requests.get(f"{self.url}/v1/config", timeout=5).ok:
-                    return
-            except requests.ConnectionError:
-                time.sleep(0.1)
+        wait_until_it_answers(f"{self.url}/v1/config", self._process, log)
 
     def kill(self) -> None:
         """Kill it."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-import requests
 
 from tests.servers.nginx import free_port
 from tests.servers.places import SERVERS
+from tests.servers.started_services import wait_until_it_answers
 from tests.waiting import LONGEST_S
 
 FOLDER = SERVERS / "registry"
@@ -39,21 +37,8 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         process = subprocess.Popen(command, stdout=file, stderr=file, cwd=log.parent)
         try:
             url = f"http://127.0.0.1:{port}/apis/ccompat/v7"
-            _wait(url, process, log)
+            wait_until_it_answers(f"{url}/subjects", process, log)
             yield url
         finally:
             process.terminate()
             process.wait(LONGEST_S)
-
-
-def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + LONGEST_S
-    while True:
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        try:
-            if requests.get(f"{url}/subjects", timeout=5).ok:
-                return
-        except requests.ConnectionError:
-            pass
-        time.sleep(0.1)

@@ -41,21 +41,6 @@ def imported(module: str, message: str, extra: str) -> Any:
         raise missing_client(message, extra) from error
 
 
-def check_installed(module: str, message: str, extra: str) -> None:
-    """Check that a client is there, without loading it.
-
-    Args:
-        module: Its name.
-        message: What needs it, for the error.
-        extra: The extra that brings it.
-
-    Raises:
-        JobGraphError: It isn't installed.
-    """
-    if not is_there(module):
-        raise missing_client(message, extra)
-
-
 def client_findings(module: str, message: str, extra: str, *, in_slots: bool) -> Iterator[EarlyFinding]:
     """Yield that a client is not there, if so.
 

@@ -245,13 +245,11 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         return max(0, (end if split.stop is None else min(end, split.stop)) - max(0, split.offset))
 
     def _pending(self) -> float:
-        if not self._splits:  # it has none that could get records
-            return 0
         return self._as_known(sum(map(self._pending_of, self._splits)))
 
     def _as_known(self, pending: int) -> float:
-        """Return what is left as far as known: brokers that are away may have got records since all was read."""
-        return math.nan if pending == 0 and self._fetcher.is_away else pending
+        """Return what is left as far as known: brokers that are away may have got records since all was read of a split."""
+        return math.nan if pending == 0 and self._splits and self._fetcher.is_away else pending
 
     def _ask(self) -> None:
         """Request partitions: at the start, and with discovery twice in each interval."""

@@ -26,7 +26,7 @@ from pystate.runtime.plan.event_time import source_channel
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
 from pystate.runtime.plan.task_output import OutputSpec
 from pystate.runtime.slot.chain.compiled_chain import CompiledChain
-from pystate.runtime.slot.chain.watermark_rows import watermark_of, watermark_row
+from pystate.runtime.slot.chain.watermark_rows import OutgoingWatermark, watermark_of
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK, ChainTime
 from pystate.runtime.slot.metrics.task_metrics import TaskMetrics
 from pystate.runtime.slot.operators.contexts import SubtaskRuntimeContext
@@ -203,8 +203,9 @@ class SourceStage:
             for edge in self._timed:
                 watermark, idle = watermark_of(edge, self._compiled.assigners, MIN_WATERMARK, task_is_idle=False)
                 if watermark != MIN_WATERMARK:
-                    row = watermark_row(source_channel(self._spec.task.uid, edge, partition), watermark, idle=idle)
-                    self._ready.append(self._writer.write(level_index(self._spec.level, edge.watermarks()), row))
+                    channel = source_channel(self._spec.task.uid, edge, partition)
+                    output, row = OutgoingWatermark(edge, channel, watermark, idle).batch()
+                    self._ready.append(self._writer.write(level_index(self._spec.level, output), row))
 
     def _make_context(self, operator: OperatorSpec) -> SubtaskRuntimeContext:
         context = SubtaskRuntimeContext(operator, self._spec.task, self._partition, self._spec.environment, None)
