@@ -54,6 +54,29 @@ def test_a_metric_is_picked_by_the_keyboard_and_stays_picked_after_a_reload(page
     expect(plot).to_have_count(0)
 
 
+def test_what_the_browser_keeps_may_be_damaged_and_it_may_keep_nothing(pages: Pages, job: str) -> None:
+    page = pages.go(f"/jobs/{job}")
+    form = page.locator("form").filter(has=page.locator("select[name=metric]"))
+    expect(form.locator("select[name=task]")).not_to_have_value("")
+    form.locator("select[name=metric]").select_option(label="numRecordsInPerSecond")
+    form.get_by_role("button", name="Plot it").click()
+    take_away = page.get_by_role("button", name="Take away")
+    expect(take_away).to_be_visible()
+    page.evaluate("""() => {
+        for (const key of Object.keys(localStorage).filter((one) => one.startsWith("pystate-plots ")))
+            localStorage.setItem(key, localStorage.getItem(key).replaceAll('"name":', '"operator":{"toString":1},"name":'));
+    }""")
+    page.reload()
+    expect(form).to_be_visible()
+    expect(take_away).to_have_count(0)
+
+    page.evaluate("() => { Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }; }")
+    form.get_by_role("button", name="Plot it").click()
+    expect(take_away).to_be_visible()
+    take_away.click()
+    expect(take_away).to_have_count(0)
+
+
 def test_a_metric_that_is_found_in_the_list_of_all_is_plotted_and_a_screen_reader_is_told_what(
     browser: Browser, manager: ManagerThread, job: str
 ) -> None:

@@ -35,7 +35,8 @@ const placeOf = (job) => `pystate-plots ${root.pathname} ${job}`;
 function readPicks(job) {
   try {
     const kept = JSON.parse(localStorage.getItem(placeOf(job)) ?? "[]");
-    return kept.filter((one) => typeof one?.name === "string" && typeof one.subtasks === "string");
+    const isText = (value) => typeof value === "string";
+    return kept.filter((one) => isText(one?.name) && isText(one.subtasks) && [one.vertex, one.task, one.operator].every((part) => isText(part ?? "")));
   } catch {
     return []; // somebody else has written there
   }
@@ -46,7 +47,11 @@ export function usePicks(job) {
   const [{ of, picks }, set] = useState({ of: job, picks: readPicks(job) });
   const now = of === job ? picks : readPicks(job);
   const keep = (next) => {
-    localStorage.setItem(placeOf(job), JSON.stringify(next));
+    try {
+      localStorage.setItem(placeOf(job), JSON.stringify(next));
+    } catch {
+      // the browser has no room, or keeps nothing: it is picked until the page is left
+    }
     set({ of: job, picks: next });
   };
   const has = (one) => now.some((other) => keyOf(other) === keyOf(one));
