@@ -19,9 +19,10 @@ from tests.documents.page import ROOT
 from tests.servers.chromium import browser
 
 TOOLS = ROOT / "build" / "docs-venv"
-pytestmark = pytest.mark.skipif(
-    not (TOOLS / ".complete").exists(), reason="what builds the site isn't here: make docs brings it"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (TOOLS / ".complete").exists(), reason="what builds the site isn't here: make docs brings it"),
+]
 FETCHED = {"src", "srcset", "poster", "data", "action", "background"}
 """What a browser follows by itself, besides the links of a <link>."""
 LINKED = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "manifest"}

@@ -32,7 +32,6 @@ RUNS = [
     (LINE, Budget(triggers=1, failures=1), 1),
     (LINE, Budget(triggers=2), 2),
     (TWO, Budget(triggers=1, failures=1), 1),
-    (TWO, Budget(triggers=1, losses=1, expiries=1), 1),
     (DIAMOND, Budget(), 1),
 ]
 LARGER_RUNS = [
@@ -47,6 +46,7 @@ LARGER_RUNS = [
     (DIAMOND, Budget(failures=1), 1),
     (THREE, Budget(), 1),
     (FEW, Budget(failures=1), 1),
+    (TWO, Budget(triggers=1, losses=1, expiries=1), 1),
 ]
 
 

@@ -14,6 +14,7 @@ from pystate.common.errors import ControlError, PystateError
 from pystate_operator.reconciler import ConflictError, Look, Reconciler, job_prefix
 from pystate_operator.resource import Action, ActionKind, Memory, Observation, Spec
 from pystate_operator.status import read_memory
+from tests.hypothesis_profiles import in_short_and_at_length
 from tests.pystate_operator.test_decider import World
 
 UID = "1f0c2a3b-0000-4000-8000-000000000000"
@@ -189,9 +190,10 @@ def test_a_life_has_all_kinds_of_steps():
     assert found.keys() == {"write", *(one.value for one in ActionKind)}
 
 
+@in_short_and_at_length
 @pytest.mark.parametrize("dies_after", [False, True])
-def test_an_operator_that_dies_at_any_step_comes_to_the_same_end(dies_after):
-    for number in range(len(steps_of_a_life())):
+def test_an_operator_that_dies_at_any_step_comes_to_the_same_end(dies_after, at_length):
+    for number in range(dies_after, len(steps_of_a_life()), 1 if at_length else 4):
         cluster = Cluster()
         cluster.dies_at, cluster.dies_after = number, dies_after
         cluster.live_through()

@@ -76,6 +76,7 @@ def test_the_source_archive_has_no_tests_and_builds_the_wheel_without_history(bu
     assert not [name for name in inner if name.startswith(("tests", "docs", "benchmarks", "build"))]
 
 
+@pytest.mark.slow
 def test_other_builds_have_the_same_bytes_also_two_at_the_same_time(built, tmp_path):
     with ThreadPoolExecutor() as threads:
         others = list(threads.map(lambda name: build(REPOSITORY, tmp_path / name, EPOCH), ("one", "two")))

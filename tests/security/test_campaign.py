@@ -39,7 +39,7 @@ SHORT = (
 @pytest.fixture(scope="module")
 def findings() -> Iterator[dict[str, Finding]]:
     with tempfile.TemporaryDirectory(prefix="pystate-campaign-") as root:  # what keeps others out must be the home itself
-        yield {found.attack: found for found in run_campaign(Path(root), SHORT, seed=1, requests=1500, fake=True)}
+        yield {found.attack: found for found in run_campaign(Path(root), SHORT, seed=1, requests=500, fake=True)}
 
 
 @pytest.mark.parametrize("name", SHORT)

@@ -224,7 +224,7 @@ def described(data: Any, kind: str, value_type: TypeInformation | None, user_key
     return descriptor
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_columns_are_as_rows_are_for_all_types_kinds_times_and_namespaces(data: st.DataObject) -> None:
     key_type, keys = data.draw(some_type(KEY_TYPES, UNTYPED_KEYS), "keys")

@@ -102,7 +102,7 @@ def timed(data: st.DataObject, descriptor: StateDescriptor) -> StateDescriptor:
     return descriptor
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_entries_are_as_rows_make_them(data: st.DataObject) -> None:
     key_type, value_type, map_key_type = (data.draw(st.sampled_from(TYPES), what) for what in ("key", "value", "map key"))

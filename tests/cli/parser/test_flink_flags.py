@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -37,6 +38,7 @@ WITHOUT_SETTINGS = [("list",), ("stop", "beef"), ("cancel", "beef"), ("savepoint
 PYTHON = ("-py", "--python")  # moved to where the program stands before the options are read
 
 
+@cache
 def options_of(command: str) -> list[str]:
     group: Any = typer.main.get_command(application())
     return [name for parameter in group.commands[command].params for name in (*parameter.opts, *parameter.secondary_opts)]

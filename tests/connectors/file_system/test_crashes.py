@@ -18,6 +18,7 @@ from pystate.datastream.connectors.file_system import (
 )
 from pystate.testing import SinkTestHarness
 from tests.connectors.file_system.faulty_disk import FaultyDisk, PowerCut, files, hidden, visible
+from tests.hypothesis_profiles import in_short_and_at_length
 
 POLICIES = {
     "checkpoint": RollingPolicy.on_checkpoint_rolling_policy(),
@@ -130,15 +131,16 @@ def scenario(job):
     job.end()
 
 
+@in_short_and_at_length
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("last_is_done", [False, True])
-def test_a_power_cut_at_each_step(tmp_path, disk, policy, last_is_done):
+def test_a_power_cut_at_each_step(tmp_path, disk, policy, last_is_done, at_length):
     job = Job(tmp_path / "whole", policy)
     scenario(job)
     job.check_end()
     steps = FaultyDisk.steps
     assert steps > 20
-    for step in range(steps):
+    for step in range(0 if at_length else list(POLICIES).index(policy) % 3, steps, 1 if at_length else 3):
         root = tmp_path / str(step)
         job = Job(root, policy)
         disk.charge(step, last_is_done)

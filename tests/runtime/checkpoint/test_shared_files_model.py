@@ -227,6 +227,6 @@ class _AtLength(SharedFilesModel):
 
 
 TestSharedFiles = SharedFilesModel.TestCase
-TestSharedFiles.settings = of_model(30, 25, slow=False)
+TestSharedFiles.settings = of_model(30, 10, slow=False)
 TestSharedFilesAtLength = pytest.mark.slow(pytest.mark.timeout(1200)(_AtLength.TestCase))
 TestSharedFilesAtLength.settings = of_model(30, 25, slow=True)

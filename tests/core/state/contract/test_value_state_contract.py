@@ -403,7 +403,7 @@ def test_a_snapshot_can_be_written_after_the_backend_was_closed(harness: Backend
 
 
 def test_a_large_epoch_of_updates_and_removals_is_complete(harness: BackendHarness) -> None:
-    keys = 3_000 if harness.backend_name == SPILLING else 30_000  # each of them is spilled alone there
+    keys = 2_000 if harness.backend_name == SPILLING else 12_000  # each of them is spilled alone there
     for key in range(keys):
         harness.state(key, type_info=Types.STRING()).update("x" * 200)
     harness.flush()

@@ -420,7 +420,7 @@ CHANGES = st.dictionaries(st.sampled_from(KEYS[:25]), st.none() | st.integers() 
 STEPS = st.lists(st.tuples(CHANGES, st.sampled_from(["complete", "fail", "open"]), st.booleans()), min_size=1, max_size=5)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(STEPS, st.integers(1, 3), st.data())
 def test_each_checkpoint_of_a_chain_is_restored_to_exactly_its_moment(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Any], parallelism: int, data: st.DataObject

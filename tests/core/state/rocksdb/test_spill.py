@@ -225,7 +225,7 @@ def test_an_epoch_stays_within_its_memory(tmp_path: Path, descriptor: StateDescr
 def test_visiting_all_keys_stays_within_the_memory_of_an_epoch(
     tmp_path: Path, descriptor: StateDescriptor, writes: bool
 ) -> None:
-    keys, bound = 6_000, 256 << 10
+    keys, bound = 4_000, 256 << 10
     spilling = Spilling(tmp_path, bound)
     for number in range(keys):
         spilling.write(number, number)

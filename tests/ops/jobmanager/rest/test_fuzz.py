@@ -143,7 +143,7 @@ def test_every_answer_is_one_that_the_document_describes(label: str, mode: str) 
     statuses: Counter[int] = Counter()
 
     @given(case=operation.as_strategy(generation_mode=GenerationMode(mode)))
-    @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+    @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
     def ask(case: schemathesis.Case) -> None:
         if mode == "positive":
             with_ids_of_ours(case)

@@ -19,6 +19,7 @@ from pystate.datastream.formats.parquet import ParquetColumnarRowInputFormat
 from pystate.runtime.driver.program.submitted_program import ProgramTaken
 from pystate.runtime.driver.program_check import CheckExecutor
 from tests.fidelity.answers import load_programs
+from tests.hypothesis_profiles import in_short_and_at_length
 
 
 def findings_of(program):
@@ -35,9 +36,12 @@ def findings_of(program):
     return executor.findings
 
 
-def test_programs_that_run_in_pyflink_and_here_have_no_errors_and_no_late_states():
+@in_short_and_at_length
+def test_programs_that_run_in_pyflink_and_here_have_no_errors_and_no_late_states(at_length):
     programs = load_programs("pystate")
     assert len(programs) > 300
+    if not at_length:
+        programs = programs[::8]
     wrong = [
         (program.name, finding.message)
         for program in programs

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystate.common import Row, Types
@@ -110,6 +110,7 @@ def process_of(function):
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize(("read", "key"), [(READ, "f0"), (READ, KEY_FIELD), (NAMED, "word")])
+@settings(max_examples=30)
 @given(batches=st.lists(ROWS, max_size=3))
 def test_a_keyed_function_gives_what_it_means_over_all_batches_and_epochs(tmp_path_factory, backend, read, key, batches):
     made = Made(tmp_path_factory.mktemp("job"), process_of(Totals()), Chain(outputs=[frame(1)]), backend, read, key)

@@ -142,7 +142,7 @@ def restarted(old: WindowOperatorTestHarness, assigner: Any, functions: str, bac
     return make(assigner, functions, backend, snapshot, aligned=aligned)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     st.one_of(
         st.builds(TumblingEventTimeWindows, st.integers(5, 20), st.integers(-4, 4)),
