@@ -15,7 +15,8 @@ from pystate.testing.harnesses import (
     WindowOperatorTestHarness,
 )
 from pystate.testing.operator_snapshot import OperatorSnapshot
-from pystate.testing.program_harness import Program, ProgramHarness
+from pystate.testing.program import Program
+from pystate.testing.program_harness import ProgramHarness
 from pystate.testing.sink_harness import SinkTestHarness
 from pystate.testing.source_harness import SourceTestHarness
 from pystate.testing.step_run import run_steps

@@ -34,7 +34,8 @@ from pystate.runtime.driver.program.submitted_program import program_place, subm
 from pystate.runtime.job_folder.failing_record import RecordOutcome, read_failing_record
 from pystate.runtime.plan.chain import function_object
 from pystate.testing.failed_records import Call, FailedRecords, RecordCall, TimerCall, rise
-from pystate.testing.program_harness import KeyTimer, Program, ProgramHarness
+from pystate.testing.program import Program
+from pystate.testing.program_harness import KeyTimer, ProgramHarness
 from pystate.testing.written_test import StateBefore, harness_test, reads_back
 
 _CALLED = (

@@ -14,7 +14,8 @@ from pystate.common.user_code.user_errors import error_sentence
 from pystate.core.api.timer_service import TimeDomain
 from pystate.runtime.job_folder.failing_record import FailingRecord, KeptStep, StepKind
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK
-from pystate.testing.program_harness import Program, ProgramHarness
+from pystate.testing.program import Program
+from pystate.testing.program_harness import ProgramHarness
 
 
 @dataclass(frozen=True)

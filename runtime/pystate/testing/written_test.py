@@ -14,7 +14,8 @@ from pystate.common.user_code.user_errors import error_sentence
 from pystate.core.api.timer_service import TimeDomain
 from pystate.runtime.slot.event_time.chain_time import MIN_WATERMARK
 from pystate.testing.failed_records import Call, RecordCall
-from pystate.testing.program_harness import KeyTimer, Program
+from pystate.testing.program import Program
+from pystate.testing.program_harness import KeyTimer
 
 WRITTEN = '"""Written by pystate debug: one record in one operator of the job."""'
 """The first line of a test."""

@@ -33,7 +33,7 @@ from pystate.runtime.slot.output_buffer import OutputBuffer
 GENERATING = {"common/user_code/inlined_code.py", "core/state/formats/field_checks.py"}
 """The modules that make code of text. Without it `python -m tests.costs` counts 4 to 10 % more instructions for records
 whose chain is called, and 27 to 53 % more for sums and windows whose tuples are checked by a loop."""
-DEBUGGING = {"testing/program_harness.py"}
+DEBUGGING = {"testing/program.py"}
 """What evaluates the author's own expressions, for the author's own program."""
 
 
