@@ -81,6 +81,10 @@ class JobChannels:
         counts = tuple(sum(task.parallelism for task in level) for level in plan.levels)
         return JobChannels(tasks, counts, targets)
 
+    def receivers(self, uid: str) -> list[Place]:
+        """Return the places of all subtasks that those of a task send to."""
+        return [place for target in self.targets[uid] for place in self.tasks[target].places()]
+
     def owner(self, place: Place) -> SubtaskId:
         """Return the subtask at a place.
 

@@ -24,9 +24,18 @@ OF_A_SESSION = "spark.sql."
 """The prefix of settings that can be set at any time; the others must be set when the application starts."""
 
 
-def application_settings() -> dict[str, str]:
-    """Return the settings that an application must be started with."""
-    return {key: value for key, value in REAL_TIME_SETTINGS.items() if not key.startswith(OF_A_SESSION)}
+_OF_ONE_MACHINE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1000"}
+"""Frames pass the shuffle by there: only its clocks run, one for each task that writes."""
+
+
+def application_settings(*, one_machine: bool = False) -> dict[str, str]:
+    """Return the settings that an application must be started with.
+
+    Args:
+        one_machine: Whether its tasks run on one machine.
+    """
+    found = {key: value for key, value in REAL_TIME_SETTINGS.items() if not key.startswith(OF_A_SESSION)}
+    return found | _OF_ONE_MACHINE if one_machine else found
 
 
 def application_notices(application: Callable[[str], str | None]) -> list[str]:

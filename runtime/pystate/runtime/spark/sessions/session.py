@@ -144,7 +144,8 @@ def session_settings(configuration: Configuration) -> dict[str, str]:
         **dict.fromkeys(REFUSED, "false"),
     }
     if is_real_time:
-        settings.update(application_settings())  # the rest is its query's: one row a batch would be any other's ruin
+        # the rest is its query's: one row a batch would be any other's ruin
+        settings.update(application_settings(one_machine=target is not ExecutionTarget.SPARK))
     if target is ExecutionTarget.SPARK:
         if configuration.get(SecurityOptions.SSL_INTERNAL_ENABLED):
             settings.update(encryption_settings())

@@ -50,9 +50,14 @@ def graph_of(program, options):
 
 
 class Relays:
-    """The relays of each attempt, the latest last."""
+    """The relays of each attempt, the latest last.
 
-    def __init__(self):
+    Args:
+        directly: Whether slots send each other their frames without them.
+    """
+
+    def __init__(self, *, directly=False):
+        self.directly = directly
         self.made = []
         self.lose = set()
         self.repeat = set()
@@ -93,7 +98,7 @@ class RealTimeJob:
             graph_of(program, settings),
             Configuration(settings),
             ToyResources(),
-            lambda context: RealTimeJobEngine(context, spark, self.relays),
+            lambda context: RealTimeJobEngine(context, spark, self.relays, directly=self.relays.directly),
             directory,
             self.status,
             home=PystateHome(folder.parent / "home"),

@@ -10,7 +10,7 @@ from pyspark import cloudpickle
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.runtime.job_folder.failing_record import StepKind, kept_failing_records, read_failing_record
-from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, printed_pairs
+from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, Relays, printed_pairs
 from tests.runtime.engines.real_time.driver.programs import (
     KEYS,
     alarms,
@@ -50,6 +50,24 @@ def test_elements_go_through_two_shuffles_in_order_and_the_job_ends_at_them(job,
     check_counts(text, 3000)
     assert len(printed_pairs(text)) == 3000
     assert one.completed() >= 1, "the last one, after all elements"
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"execution.checkpointing.unaligned.enabled": "true"}], ids=["aligned", "unaligned"]
+)
+def test_slots_of_one_machine_send_each_other_their_frames_and_a_killed_one_is_what_is_told(job, tmp_path, capsys, options):
+    gate = tmp_path / "gate"
+    one = job("a", counts(6000, gate=str(gate)), relays=Relays(directly=True), **options)
+    one.await_checkpoints()
+    one.kill_slot(1)
+    one.await_attempt(1)
+    one.await_checkpoints()
+    gate.touch()
+    assert one.end() is JobStatus.FINISHED
+    check_counts(capsys.readouterr().out, 6000)
+    assert [relays.carried for relays in one.relays.made] == [0, 0]
+    (failure,) = one.status.snapshot()["failures"]
+    assert "slot 1" in str(failure).lower(), failure
 
 
 def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):

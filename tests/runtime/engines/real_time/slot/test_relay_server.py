@@ -14,6 +14,7 @@ import pytest
 from pystate.common.errors import ControlError
 from pystate.common.processes.control import connect
 from pystate.common.processes.processes import can_run
+from pystate.runtime.engines.real_time.slot.frames import FrameKind, pack_frame
 from pystate.runtime.engines.real_time.slot.relay_server import HEARTBEAT, RelayHeader, RelayPort, RelayServer, introduce
 from pystate.runtime.engines.real_time.spark import relay
 from tests.waiting import LONGEST_S, wait_until
@@ -152,3 +153,105 @@ def test_a_connection_that_is_closed_while_a_frame_goes_is_gone_as_any(served):
     with pytest.raises(ControlError, match="is gone while records may be under way"):
         port.send(b"frame")
     connection.close()
+
+
+@pytest.fixture
+def pair():
+    """Return the port of a sender, that of the receiver in another slot, what that got, and the errors it was lost with."""
+    got, lost = [], []
+
+    def receive(frame):
+        if frame.sequence != len(got):
+            message = "out of order"
+            raise ControlError(message)
+        got.append(frame)
+
+    receiver, sender = RelayPort(receive, lost.append), RelayPort(receive, lost.append)
+    server = RelayServer(SECRET, "job", 2, {PLACE: SimpleNamespace(port=receiver)}, host="127.0.0.1", path=None)
+    server.start()
+
+    def come(attempt=2):
+        header = RelayHeader("job", attempt, *PLACE, 0, os.getpid(), is_direct=True)
+        sender.connect_directly(PLACE, server.address, SECRET, header)
+
+    yield sender, receiver, got, lost, come
+    for port in (sender, receiver):
+        port.close()
+    server.close()
+
+
+PLACE = (1, 0)
+
+
+def packed(number):
+    return pack_frame(PLACE, FrameKind.BATCH, 0, number, b"data", rows=1)
+
+
+def test_frames_for_a_slot_of_the_same_machine_go_there_and_to_no_relay(pair):
+    sender, _, got, lost, come = pair
+    come()
+    for number in range(3):
+        sender.send(packed(number))
+    wait_until(lambda: len(got) == 3)
+    assert [frame.sequence for frame in got] == [0, 1, 2]
+    assert lost == []
+
+
+def test_a_frame_that_the_receiver_refuses_fails_the_receiver(pair):
+    sender, _, _, lost, come = pair
+    come()
+    sender.send(packed(5))
+    (error,) = wait_until(lambda: list(lost))
+    assert error.message == "out of order"
+
+
+def test_a_slot_of_another_attempt_takes_no_frames(pair):
+    *_, come = pair
+    with pytest.raises(ControlError, match="serves attempt 2"):
+        come(attempt=3)
+
+
+def test_who_sends_to_a_slot_that_is_gone_leaves_it_to_the_driver_to_say_why(pair, monkeypatch):
+    """The driver knows the cause of a slot's death: what the sender says first would hide it."""
+    sender, receiver, _, lost, come = pair
+    come()
+    receiver.close()
+    errors = []
+
+    def send_without_end():
+        with pytest.raises(ControlError) as caught:
+            while True:
+                sender.send(packed(0))
+        errors.append(caught.value.message)
+
+    sending = threading.Thread(target=send_without_end)
+    sending.start()
+    sender.close()
+    sending.join(LONGEST_S)
+    assert errors == ["The attempt is over."]
+    assert lost == []
+    monkeypatch.setattr("pystate.runtime.engines.real_time.slot.relay_server.DEATH_NOTICE_S", 0.01)
+    sender._closed = False
+    with pytest.raises(ControlError, match="is gone"):
+        sender.send(packed(1))
+
+
+def test_who_waits_for_room_in_another_slot_is_let_go(pair, monkeypatch):
+    sender, receiver, _, _, come = pair
+    full = threading.Event()
+    monkeypatch.setattr(receiver, "_receive", lambda _: full.wait())
+    come()
+    errors = []
+
+    def send_without_end():
+        with pytest.raises(ControlError) as caught:
+            while True:
+                sender.send(pack_frame(PLACE, FrameKind.BATCH, 0, 0, bytes(1 << 20), rows=1))
+        errors.append(caught.value.message)
+
+    sending = threading.Thread(target=send_without_end)
+    sending.start()
+    sender.close()
+    sending.join(LONGEST_S)
+    full.set()
+    assert errors == ["The attempt is over."]

@@ -74,7 +74,8 @@ class RealTimeEngine:
         counts: Receives the numbers of records that subtasks have read and written.
         collected: Receives results for the program; None if it takes none.
         call_interval_s: The minimum time between two calls of a function that takes DataFrames.
-        start_relays: Starts the transport of frames between slots.
+        start_relays: Starts the transport of frames between slots of different machines.
+        directly: Whether slots of one machine send each other their frames without relays.
     """
 
     def __init__(
@@ -88,6 +89,8 @@ class RealTimeEngine:
         collected: CollectedResults | None,
         call_interval_s: float,
         start_relays: StartRelays,
+        *,
+        directly: bool,
     ) -> None:
         self._spark = spark
         self._plan = plan
@@ -102,6 +105,7 @@ class RealTimeEngine:
         self._lock = threading.Lock()
         self._running: set[SubtaskId] = {(task.uid, index) for task in plan.tasks for index in range(task.parallelism)}
         self._start_relays = start_relays
+        self._directly = directly
         self._relays: Relays | None = None
         self._pool: SlotPool | None = None
         self._barriers: SourceBarriers | None = None
@@ -135,7 +139,8 @@ class RealTimeEngine:
         self._barriers = SourceBarriers(self._coordinator.pending, pool, self._frames.mark, self._room.barrier_sent)
         self._frames.start()
         self._await(self._relays, pool, events)
-        pool.call_all("start", lambda _: {})
+        direct = places if self._directly and slots.unix_sockets else []
+        pool.call_all("start", lambda _: {"slots": direct})
         self._coordinator.attempt_started(pool, self._barriers, events.checkpoints_failed)
 
     def _await(self, relays: Relays, pool: SlotPool, events: EngineEvents) -> None:

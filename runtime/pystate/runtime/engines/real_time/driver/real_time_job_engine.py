@@ -46,6 +46,7 @@ class RealTimeJobEngine:
         job: The job.
         spark: The Spark session.
         start_relays: Starts the transport of frames between slots; None for a Spark query.
+        directly: Whether slots of one machine send each other their frames without relays.
 
     Attributes:
         worker_modules: The modules that its stages import in Spark's workers.
@@ -54,11 +55,14 @@ class RealTimeJobEngine:
 
     worker_modules = ("pystate.runtime.engines.real_time.spark.relay",)
 
-    def __init__(self, job: JobContext, spark: SparkSession, start_relays: StartRelays | None = None) -> None:
+    def __init__(
+        self, job: JobContext, spark: SparkSession, start_relays: StartRelays | None = None, *, directly: bool = True
+    ) -> None:
         self._job = job
         self._spark = spark
         self._start_relays = start_relays or partial(RelayQuery, spark)
         self._needs_spark = start_relays is None
+        self._directly = directly
         self.metrics = RecordCounts()
         self._plan: JobPlan | None = None
         self._collected: CollectedResults | None = None
@@ -140,6 +144,7 @@ class RealTimeJobEngine:
             self._collected,
             interval_s,
             self._start_relays,
+            directly=self._directly,
         )
 
     def attempt_over(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -11,6 +13,7 @@ import pyarrow as pa
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError, PystateError
+from pystate.common.processes.control import Address
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import Frame
 from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
@@ -19,7 +22,7 @@ from pystate.runtime.engines.real_time.slot.mailbox import TaskMailbox
 from pystate.runtime.engines.real_time.slot.output.record_writer import Deliver, RecordWriter
 from pystate.runtime.engines.real_time.slot.output.subtask_output import RealTimeGateway
 from pystate.runtime.engines.real_time.slot.real_time_subtask import RealTimeSubtask
-from pystate.runtime.engines.real_time.slot.relay_server import RelayPort, RelayServer
+from pystate.runtime.engines.real_time.slot.relay_server import RelayHeader, RelayPort, RelayServer
 from pystate.runtime.plan.channels import JobChannels, Place
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec
 from pystate.runtime.plan.task_output import LINE_FIELD
@@ -200,6 +203,7 @@ class RealTimeSlotEngine:
             deadline = time.monotonic() + request["timeout_s"]
             return all(one.port.await_relay(max(0.0, deadline - time.monotonic())) for one in self._by_uid.values())
         if op == "start":
+            self._connect(request["slots"])
             for one in self._by_uid.values():
                 one.subtask.start()
             threading.Thread(target=self._report, name="records", daemon=True).start()
@@ -237,6 +241,21 @@ class RealTimeSlotEngine:
             return enumerating.answer(request["subtask"], request["number"], request["messages"])
         message = f"A slot does not know the op {op!r}."
         raise ControlError(message)
+
+    def _connect(self, slots: Sequence[Sequence[Address]]) -> None:
+        """Connect the subtasks to all those of other slots that they send to.
+
+        Args:
+            slots: The address of the slot of each place; none where relays carry the frames.
+        """
+        slot = self._slot
+        for uid, one in self._by_uid.items():
+            for place in self._channels.receivers(uid) if slots else ():
+                if place not in self._by_place:
+                    header = RelayHeader(slot.job_id, slot.attempt, *place, 0, os.getpid(), is_direct=True)
+                    found = slots[place[0]][place[1]]
+                    address = found if isinstance(found, str) else (found[0], found[1])
+                    one.port.connect_directly(place, address, slot.secret, header)
 
     def _report(self) -> None:
         """Report changed record counts of the subtasks, and check the relays for timeouts."""

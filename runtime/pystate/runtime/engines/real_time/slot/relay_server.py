@@ -1,4 +1,8 @@
-"""The slot's server for relays: each relay delivers the frames for one subtask, and takes the frames that it sends."""
+"""The slot's server for frames of other slots.
+
+A relay delivers the frames for one subtask, and takes those that it sends. Where all slots are on one machine, subtasks send
+each other their frames directly (`connect_directly`), and relays carry none.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from pystate.common.errors import ControlError, PystateError, error_from_dict
-from pystate.common.processes.control import HEARTBEAT_TIMEOUT_S, Peer, hang_up, receive_message, send_message
+from pystate.common.processes.control import (
+    HEARTBEAT_TIMEOUT_S,
+    Address,
+    Peer,
+    connect,
+    hang_up,
+    receive_message,
+    send_message,
+)
 from pystate.common.processes.processes import can_run
-from pystate.runtime.engines.real_time.slot.frames import Frame, unpack_frame
+from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, Frame, place_of, unpack_frame
 from pystate.runtime.plan.channels import Place
 from pystate.runtime.slot.attempt_server import AttemptServer
 
@@ -19,11 +31,13 @@ HEARTBEAT = b""
 """Sent by a relay that has no frame to send: a frame is longer."""
 HEARTBEAT_INTERVAL_S = 10.0
 """Flink's default of `heartbeat.interval`."""
+DEATH_NOTICE_S = 5.0
+"""How long who sends to a slot that is gone leaves it to the driver to notice that, which knows why."""
 
 
 @dataclass(frozen=True)
 class RelayHeader:
-    """A relay's description of itself.
+    """A relay's description of itself, or that of a subtask that sends its frames directly.
 
     Attributes:
         job_id: The job.
@@ -32,6 +46,7 @@ class RelayHeader:
         partition: The partition of its subtask.
         task_attempt: How often Spark has started the task before.
         pid: Its process ID.
+        is_direct: Whether it is a subtask of another slot; level and partition are then the receiver's.
     """
 
     job_id: str
@@ -40,6 +55,7 @@ class RelayHeader:
     partition: int
     task_attempt: int
     pid: int
+    is_direct: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """Return the header as plain data."""
@@ -47,7 +63,7 @@ class RelayHeader:
 
 
 class RelayPort:
-    """The connection of one subtask to its relay (a `FrameSender`).
+    """The connections of one subtask to its relay and to subtasks of other slots (a `FrameSender`).
 
     Args:
         receive: Called with each received frame, on a separate thread; waits while there is no room.
@@ -59,6 +75,8 @@ class RelayPort:
         self._lost = lost
         self._changed = threading.Condition()
         self._connection: Peer | None = None
+        self._receivers: dict[Place, Peer] = {}
+        self._senders: set[Peer] = set()
         self._taken = False
         self._is_served = False
         self._closed = False
@@ -72,12 +90,41 @@ class RelayPort:
             self._changed.wait_for(lambda: self._closed or self._taken, timeout_s)
             return self._taken
 
+    def connect_directly(self, place: Place, address: Address, secret: bytes, header: RelayHeader) -> None:
+        """Send the frames for a place directly from now on; there must have been none for it before.
+
+        Args:
+            place: The place.
+            address: The address of the receiver's slot.
+            secret: The secret that it asks for.
+            header: This subtask's description.
+
+        Raises:
+            PystateError: The slot is gone, or rejects it.
+        """
+        connection = connect(address, secret)
+        try:
+            introduce(connection, header)
+        except (EOFError, OSError) as error:
+            connection.close()
+            message = f"The slot at {address} has cut the connection: {error!r}"
+            raise ControlError(message) from error
+        except PystateError:
+            connection.close()
+            raise
+        with self._changed:
+            self._receivers[place] = connection
+
     def send(self, frame: bytes) -> None:
         """Send a frame; waits until the relay is connected, and while the receivers lag behind.
 
         Raises:
-            ControlError: The relay is lost, or the attempt is over.
+            ControlError: The relay or the receiver's slot is lost, or the attempt is over.
         """
+        receiver = self._receivers.get(place_of(frame)) if self._receivers else None
+        if receiver is not None:
+            self._send_directly(receiver, frame)
+            return
         connection = self._connection
         if connection is None or self._closed:
             connection = self._await_connection()
@@ -85,6 +132,37 @@ class RelayPort:
             connection.send_bytes(frame)
         except (OSError, ValueError, TypeError) as error:  # the last if it is closed while sending
             raise self._gone(error) from error
+
+    def _send_directly(self, receiver: Peer, frame: bytes) -> None:
+        try:
+            receiver.send_bytes(frame, PLACE_SIZE)
+        except (OSError, ValueError, TypeError) as error:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed, DEATH_NOTICE_S)
+            message = "The attempt is over." if self._closed else "The slot of a subtask that the records are for is gone."
+            raise ControlError(message) from error
+
+    def serve_sender(self, connection: Peer) -> None:
+        """Receive the frames of a subtask of another slot until it disconnects, which the driver notices by itself.
+
+        Raises:
+            ControlError: The attempt is over.
+        """
+        with self._changed:
+            if self._closed:
+                message = "The attempt is over."
+                raise ControlError(message)
+            self._senders.add(connection)
+        send_message(connection, {"ok": True})
+        try:
+            while True:
+                self._receive(unpack_frame(connection.recv_bytes()))
+        except PystateError as error:
+            if not self._closed:
+                self._lost(error)
+        finally:
+            with self._changed:
+                self._senders.discard(connection)
 
     def serve(self, connection: Peer, pid: int | None = None) -> None:
         """Receive a relay's frames until it disconnects.
@@ -138,10 +216,12 @@ class RelayPort:
             hang_up(self._connection)  # a thread that sends to it may wait for ever, and block the subtask
 
     def close(self) -> None:
-        """Wake up all waiting threads, and close the connection, so that the relay notices the end of its query."""
+        """Wake up all waiting threads, and close the connections, so that the relay notices the end of its query."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+            for one in (*self._receivers.values(), *self._senders):
+                hang_up(one)
             if self._is_served and self._connection is not None:
                 hang_up(self._connection)
 
@@ -169,16 +249,20 @@ class HasPort(Protocol):
 
 
 class RelayServer(AttemptServer[Mapping[Place, HasPort]]):
-    """Serves the relays of one slot, whose subtasks are found by their places."""
+    """Serves the relays of one slot, and who sends to it directly; its subtasks are found by their places."""
 
     thread_name = "relay"
 
     def serve(self, connection: Peer) -> None:
-        """Serve a relay until it disconnects, and reject one that isn't for this slot."""
+        """Serve who sends until it disconnects, and reject one that isn't for this slot."""
         with contextlib.suppress(EOFError, OSError):
             try:
                 header = RelayHeader(**receive_message(connection))
-                self._port(header).serve(connection, header.pid if isinstance(self.address, str) else None)
+                port = self._port(header)
+                if header.is_direct:
+                    port.serve_sender(connection)
+                else:
+                    port.serve(connection, header.pid if isinstance(self.address, str) else None)
             except PystateError as error:
                 send_message(connection, {"ok": False, "error": error.to_dict()})
 
