@@ -117,8 +117,8 @@ class _Slot:
         self._engine.close()
 
 
-def _frames_through_a_relay(slot: _Slot) -> Measured:
-    """Return frames of one record on their way over a relay: written, sent, passed on, sent, received, and read."""
+def _frames_of_one_record(slot: _Slot, *, relayed: bool) -> Measured:
+    """Return frames of one record to another slot: written, sent, passed on where a relay does that, received, and read."""
     written: list[Any] = []
     output = slot.source._output
     output.write, write = lambda *call: written.append(call), output.write
@@ -129,14 +129,17 @@ def _frames_through_a_relay(slot: _Slot) -> Measured:
     (to_relay, of_slot), (to_slot, of_relay) = ([Peer(one.detach()) for one in socket.socketpair()] for _ in range(2))
     port: Any = RelayPort(gate.receive, lambda _: None)
     port._connection = to_relay
+    if not relayed:
+        port._receivers[1, 0] = to_slot
     writer._sender, writer._local = port, nowhere
 
     def run() -> None:
         for _ in range(FRAMES):
             output.write(spec, record, metrics)
-            frame = of_slot.recv_bytes()
-            assert place_of(frame) == (1, 0)
-            to_slot.send_bytes(frame, PLACE_SIZE)
+            if relayed:
+                frame = of_slot.recv_bytes()
+                assert place_of(frame) == (1, 0)
+                to_slot.send_bytes(frame, PLACE_SIZE)
             gate.receive(unpack_frame(of_relay.recv_bytes()))
             assert pa.ipc.read_record_batch(pa.py_buffer(gate.poll().data), schema).num_rows == 1
 
@@ -145,7 +148,8 @@ def _frames_through_a_relay(slot: _Slot) -> Measured:
             one.close()
         slot.close()
 
-    return Measured("real-time, a frame of one record through a relay", FRAMES, run, close)
+    way = "through a relay" if relayed else "to another slot"
+    return Measured(f"real-time, a frame of one record {way}", FRAMES, run, close)
 
 
 def real_time(folder: Path) -> Iterator[Measured]:
@@ -158,4 +162,5 @@ def real_time(folder: Path) -> Iterator[Measured]:
         slot = _Slot(folder)
         slot.read_and_process()
         yield Measured(name, units, run.__get__(slot), slot.close)
-    yield _frames_through_a_relay(_Slot(folder))
+    yield _frames_of_one_record(_Slot(folder), relayed=True)
+    yield _frames_of_one_record(_Slot(folder), relayed=False)

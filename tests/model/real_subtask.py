@@ -115,8 +115,8 @@ class NotingChain:
 
     # -- as an operator chain
 
-    def on_batch(self, rows, index):
-        del index
+    def on_batch(self, rows, index, size):
+        del index, size
         values = rows.column(0).to_pylist()
         self.seen = sorted([*self.seen, *values])
         self.buffer += values

@@ -24,6 +24,9 @@ from pystate.runtime.slot.operators.operator_output import Emit, Output
 
 ProcessBatch = Callable[[pa.RecordBatch], None]
 
+_FEW = 32
+"""So few rows are checked by Python: after a pause NumPy is no longer in a processor's cache."""
+
 
 class InputProcessors:
     """Creates the reader of each input of a subtask.
@@ -235,8 +238,14 @@ class InputProcessors:
 
     def _check_route(self, key_groups: pa.Array) -> None:
         """Reject rows of foreign key groups: state must never be written where it will not be read."""
-        groups = np.asarray(key_groups)  # NumPy's calls take a tenth of Arrow's, which small batches feel
-        for group in (int(groups.min()), int(groups.max())) if len(groups) else ():
+        ends: tuple[int, ...]
+        if len(key_groups) <= _FEW:
+            few: list[int] = key_groups.to_pylist()
+            ends = (min(few), max(few)) if few else ()
+        else:
+            groups = np.asarray(key_groups)
+            ends = int(groups.min()), int(groups.max())
+        for group in ends:
             if group not in self._key_groups:
                 message = f"A row of key group {group} reached subtask {self._subtask}, which owns {self._key_groups}."
                 raise ControlError(message, where=f"uid {self._task.uid}")

@@ -169,14 +169,20 @@ class OperatorChain:
         if self.backend is not None:
             self.backend.close()
 
-    def on_batch(self, batch: pa.RecordBatch, input_index: int = 0) -> None:
+    def on_batch(self, batch: pa.RecordBatch, input_index: int = 0, size: int | None = None) -> None:
         """Process the rows of a batch of one of the task's inputs.
+
+        Args:
+            batch: The rows.
+            input_index: The index of the input.
+            size: Their bytes, where they are known.
 
         Raises:
             ControlError: There is no such input, or a row belongs to another subtask.
         """
         self._check_input(input_index)
-        size = batch.nbytes
+        if size is None:
+            size = batch.nbytes
         if self._failing is not None:
             self._failing.add_rows(batch, input_index)
         with self._keeping(), self.metrics.busy, self.failed_record:

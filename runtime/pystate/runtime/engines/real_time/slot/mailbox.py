@@ -38,6 +38,8 @@ class TaskMailbox:
 
     def take(self) -> Mail | None:
         """Remove and return the oldest mail; None for none."""
+        if not self._mail:  # only its own thread takes mail away
+            return None
         with self.changed:
             return self._mail.popleft() if self._mail else None
 

@@ -292,7 +292,8 @@ class RealTimeSubtask(Subtask):
             if self._failed is not None or self._mailbox.is_closed:
                 return
             self._is_dirty = True  # for each slice: the output of earlier ones may have been sent
-            self.chain.on_batch(rows, frame.input_index)
+            size = len(frame.data) if rows.num_rows == batch.num_rows else None
+            self.chain.on_batch(rows, frame.input_index, size)
             done += rows.num_rows
 
     def _let_overtake(self, frame: Frame, rest: pa.RecordBatch) -> None:

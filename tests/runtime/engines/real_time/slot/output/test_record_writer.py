@@ -21,7 +21,7 @@ from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.engines.real_time.slot.frames import PLACE_SIZE, FrameKind, place_of, unpack_frame
 from pystate.runtime.engines.real_time.slot.output.channel_selector import channel_selector
-from pystate.runtime.engines.real_time.slot.output.record_writer import MOST_BYTES, RecordWriter, frame_sized
+from pystate.runtime.engines.real_time.slot.output.record_writer import MOST_BYTES, RecordWriter, frame_sized, serialized
 from pystate.runtime.plan.channels import JobChannels, TaskChannels
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec, Routing
 from tests.runtime.plan.programs import connected, keyed, mapped, planned, printed, process
@@ -76,6 +76,15 @@ def test_each_row_gets_to_the_owner_of_its_key_group_in_order(values, parallelis
         assert keys == [values[index] for index in places]
         given_out += keys
     assert Counter(given_out) == Counter(values)
+
+
+@given(st.lists(st.integers(), min_size=1, max_size=8), st.integers(1, 4))
+def test_few_rows_are_split_as_many_are(values, parallelism):
+    """The same rows, often enough to be many: each owner gets those of the few, as often."""
+    few, many = (channel_selector(edge(Routing.KEY, KeyColumn("value", LONG)), target(parallelism), 0) for _ in range(2))
+    values = [value % (1 << 60) for value in values]
+    repeated = shares(many, batch(values * 50))
+    assert {owner: rows * 50 for owner, rows in shares(few, batch(values)).items()} == repeated
 
 
 def test_groups_of_many_keys_are_forgotten_and_found_again(monkeypatch):
@@ -205,6 +214,17 @@ def test_a_frame_is_bounded_but_for_a_single_large_record(sizes, skipped):
     for part in parts:
         assert part.num_rows == 1 or (part.num_rows - 1) * average <= MOST_BYTES
         assert len(part.serialize()) <= part.nbytes + 1000, "a slice takes only its own bytes along"
+
+
+@given(st.lists(st.integers(0, 2 * MOST_BYTES), min_size=1, max_size=9))
+def test_few_records_are_bounded_as_many_are(sizes):
+    texts = ["x" * size for size in sizes]
+    whole = pa.RecordBatch.from_arrays([pa.array(texts)], names=["value"])
+    parts = [(pa.ipc.read_record_batch(data, whole.schema), data, rows) for data, rows in serialized(whole)]
+    assert [value for part, _, _ in parts for value in part.column(0).to_pylist()] == texts
+    assert [rows for _, _, rows in parts] == [part.num_rows for part, _, _ in parts]
+    if sum(sizes) > MOST_BYTES:
+        assert len(parts) > 1 or len(sizes) == 1
 
 
 def test_many_records_go_in_several_frames_of_one_channel():

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import BinaryIO, NamedTuple
 
 from pystate.common.errors import ControlError
@@ -154,20 +153,25 @@ class InputGate:
 
     def poll(self) -> GateEvent | None:
         """Return the next event; None for none."""
-        with self._mailbox.changed, self._making_room():
+        with self._mailbox.changed:
+            had_room = self._gate.has_room
             while not self._closed:
                 event = self._gate.poll()
                 if isinstance(event, InputElement):
+                    self._made_room(had_room)
                     assert isinstance(event.element, Buffer)  # noqa: S101 - no other is put in
                     return unpack_frame(event.element.data)
                 if event is None or isinstance(event, CheckpointEvent):
+                    self._made_room(had_room)
                     return event
         return None
 
     def poll_checkpoint(self) -> CheckpointEvent | None:
         """Return the next checkpoint event before the next element; None for none."""
-        with self._mailbox.changed, self._making_room():
+        with self._mailbox.changed:
+            had_room = self._gate.has_room
             event = None if self._closed else self._gate.poll_checkpoint()
+            self._made_room(had_room)
             return event if isinstance(event, CheckpointEvent) else None
 
     def end(self) -> None:
@@ -183,11 +187,8 @@ class InputGate:
             self._gate.close()
             self._mailbox.changed.notify_all()
 
-    @contextmanager
-    def _making_room(self) -> Iterator[None]:
-        """Wake the relays' threads where there is room afterwards: an element was taken, or a channel is held back now."""
-        had_room = self._gate.has_room
-        yield
+    def _made_room(self, had_room: bool) -> None:
+        """Wake who waits for room if there is some now: an element was taken, or a channel is held back now."""
         if not had_room and self._gate.has_room:
             self._mailbox.changed.notify_all()
 

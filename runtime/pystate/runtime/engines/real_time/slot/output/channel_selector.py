@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Hashable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,8 @@ from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.plan.channels import TaskChannels
 from pystate.runtime.plan.task_output import OutputSpec, Routing
 
+Groups = TypeVar("Groups")
+
 Share = tuple[int, pa.RecordBatch]
 """A subtask index, and the rows for that subtask."""
 
@@ -23,6 +25,9 @@ _KEY_GROUPS = pa.field(KEY_GROUP_FIELD, pa.int32())
 
 _MOST_KNOWN_KEYS = 200_000
 """The number of cached keys; a key group takes some 2 us to compute, and 60 ns to look up."""
+
+_FEW = 32
+"""So few rows are split by Python: what of NumPy and Arrow would do it is no longer in a processor's cache after a pause."""
 
 
 def channel_selector(edge: OutputSpec, target: TaskChannels, subtask: int) -> Callable[[pa.RecordBatch], Iterator[Share]]:
@@ -70,24 +75,27 @@ class KeyGroupSelector:
 
     def select(self, batch: pa.RecordBatch) -> Iterator[Share]:
         """Yield the rows for each subtask that gets any, with their key groups."""
-        groups = self._groups(self._decode(batch.column(self._column)))
+        keys = self._decode(batch.column(self._column))
+        count, most = self._target.parallelism, self._target.max_parallelism
+        if len(keys) <= _FEW:
+            few = self._groups(keys, list)
+            with_groups = batch.append_column(_KEY_GROUPS, pa.array(few, pa.int32()))
+            return _split_few(with_groups, [group * count // most for group in few])
+        groups = self._groups(keys, lambda found: np.fromiter(found, np.int32, len(keys)))
         with_groups = batch.append_column(_KEY_GROUPS, pa.array(groups))
-        target = self._target
-        return _split(
-            with_groups, groups.astype(np.int64) * target.parallelism // target.max_parallelism, target.parallelism
-        )
+        return _split(with_groups, groups.astype(np.int64) * count // most, count)
 
-    def _groups(self, keys: list[Any]) -> np.ndarray[Any, np.dtype[np.int32]]:
+    def _groups(self, keys: list[Any], collect: Callable[[Iterator[int]], Groups]) -> Groups:
         known = self._known
         try:
-            return np.fromiter(map(known.__getitem__, keys), np.int32, len(keys))
+            return collect(map(known.__getitem__, keys))
         except KeyError:
             if len(known) > _MOST_KNOWN_KEYS:
                 known.clear()
             most, key_group = self._target.max_parallelism, self._codec.key_group
             for key in set(keys).difference(known):
                 known[key] = key_group(key, most)
-            return np.fromiter(map(known.__getitem__, keys), np.int32, len(keys))
+            return collect(map(known.__getitem__, keys))
 
 
 class _Turns:
@@ -118,4 +126,16 @@ def _split(batch: pa.RecordBatch, owners: Any, count: int) -> Iterator[Share]:
     for index in range(lowest, highest + 1):
         rows = np.flatnonzero(owners == index)
         if len(rows):
+            yield index, batch.take(pa.array(rows))
+
+
+def _split_few(batch: pa.RecordBatch, owners: list[int]) -> Iterator[Share]:
+    """Yield the rows of each owner, in order, as `_split` does."""
+    for index in sorted(set(owners)):
+        rows = [row for row, owner in enumerate(owners) if owner == index]
+        if len(rows) == len(owners):
+            yield index, batch
+        elif rows[-1] - rows[0] < len(rows):
+            yield index, batch.slice(rows[0], len(rows))
+        else:
             yield index, batch.take(pa.array(rows))

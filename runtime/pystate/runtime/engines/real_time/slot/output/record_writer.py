@@ -21,6 +21,19 @@ MOST_BYTES = 128 << 10
 """The bytes of records in one frame. Some queues are limited by frames, and a barrier waits for everything queued."""
 
 
+_FEW = 64
+"""So few rows are seldom too many bytes, and to write them takes less than to ask for the size of their batch."""
+
+
+def serialized(batch: pa.RecordBatch) -> list[tuple[Any, int]]:
+    """Return a batch as data that fit into a frame each, with their rows; a larger record goes alone."""
+    if batch.num_rows <= _FEW:
+        data = batch.serialize()
+        if batch.num_rows < 2 or len(data) <= MOST_BYTES:  # noqa: PLR2004 - one can't be split
+            return [(data, batch.num_rows)]
+    return [(part.serialize(), part.num_rows) for part in frame_sized(batch)]
+
+
 def frame_sized(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield a batch in parts that fit into a frame each; a larger record goes alone."""
     rows = batch.num_rows
@@ -88,27 +101,30 @@ class RecordWriter:
             self._numbers[uid] = target.upstream.index((task.uid, subtask))
         self._sent = {place: 0 for places in self._places.values() for place in places}
 
-    def write(self, output: OutputSpec, batch: pa.RecordBatch) -> None:
-        """Send the rows of a batch to their subtasks."""
+    def write(self, output: OutputSpec, batch: pa.RecordBatch) -> int:
+        """Send the rows of a batch to their subtasks; return the bytes of data, what all get counted once."""
         tag = output.tag
         if output.routing is Routing.WATERMARK:
             uid, index, _ = self._edges[-1 - tag]
             data = batch.serialize()
             for place in self._places[uid]:
                 self._send(uid, place, FrameKind.WATERMARKS, data, index, batch.num_rows)
-            return
+            return len(data)
         uid, index, select = self._edges[tag]
         shares: Any = select(batch)
         places = self._places[uid]
         before: pa.RecordBatch | None = None
         parts: list[tuple[Any, int]] = []
+        written = 0
         kind = FrameKind.BATCH if batch.schema.get_field_index(KIND_FIELD) < 0 else FrameKind.CHANGES
         for subtask, rows in shares:
             if before is not rows:  # rows for all subtasks are serialized once
-                parts = [(part.serialize(), part.num_rows) for part in frame_sized(rows)]
+                parts = serialized(rows)
+                written += sum(len(data) for data, _ in parts)
             before = rows
             for data, count in parts:
                 self._send(uid, places[subtask], kind, data, index, count)
+        return written
 
     def broadcast_barrier(self, barrier: CheckpointBarrier) -> None:
         """Send a barrier after all earlier data."""

@@ -62,12 +62,14 @@ class SubtaskOutput:
 
     def write(self, output: OutputSpec, batch: pa.RecordBatch, metrics: TaskMetrics) -> None:
         """Send a batch."""
-        metrics.batch_out(output.tag, batch.num_rows, batch.nbytes)
         if output.kind is OutputKind.EDGE:
             blocked_ns = self._writer.blocked_ns
-            self._writer.write(output, batch)
+            size = self._writer.write(output, batch)
             metrics.blocked_ns += self._writer.blocked_ns - blocked_ns
-        elif output.kind is OutputKind.PRINT:
+            metrics.batch_out(output.tag, batch.num_rows, size)
+            return
+        metrics.batch_out(output.tag, batch.num_rows, batch.nbytes)
+        if output.kind is OutputKind.PRINT:
             self._driver.printed(self._uid, self._subtask, output.tag, batch)
         else:
             self._driver.collected(self._uid, self._subtask, output.tag, self.last_barrier, batch)
