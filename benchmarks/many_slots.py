@@ -35,7 +35,7 @@ from pystate.common.processes.control import ControlClient, ControlServer
 from pystate.common.processes.garbage_collector import YOUNG_OBJECTS_OF_DRIVER, scan_seldom
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.slot_metrics import SlotMetrics
-from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.core.metrics.store import SubtaskMetricStore
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.metadata import TaskState
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
@@ -94,8 +94,8 @@ def report(index, uids):
     """Return the metrics of a slot's subtasks."""
     told = {}
     for uid in uids:
-        told[uid] = SubtaskMetricStore(index, "machine", TaskMetrics(task(uid, 1)).collect(time.monotonic()))
-    return SlotReport(told).to_plain()
+        told[uid] = SubtaskMetricStore(index, "machine", TaskMetrics(task(uid, 1)).collect(time.monotonic())).packed()
+    return told
 
 
 def run_slots(first, count, slots, tasks, host, port, secret):
@@ -145,8 +145,8 @@ class Driver:
     def handle_slot_call(self, op, arguments):
         return answer_slot_call(self.coordinator, op, arguments)
 
-    def slot_metrics(self, told):
-        self.metrics.report(0, told)
+    def slot_metrics(self, slot, told):
+        self.metrics.report(0, slot, told)
 
     def slot_lost(self, slot, reason):
         sys.exit(f"slot {slot}: {reason}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.sample import MetricKind, MetricSample
-from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.core.metrics.store import SubtaskMetricStore
 from pystate.runtime.driver.job_metrics import JobMetrics
 from pystate.runtime.plan.chain import OperatorSpec
 from pystate.runtime.plan.task import TaskInput, TaskSpec
@@ -30,7 +30,7 @@ def job(own: int, spark: int) -> JobMetrics:
 def report(metrics: JobMetrics, uid: str, subtask: int, left: float) -> None:
     partition = (("KafkaSourceReader", None), ("topic", "a"), ("partition", str(subtask)))
     samples = [MetricSample("pendingRecords", MetricKind.GAUGE, left, uid, groups) for groups in ((), partition)]
-    metrics.slots.report(0, SlotReport({uid: SubtaskMetricStore(subtask, "worker", samples)}).to_plain())
+    metrics.slots.report(0, subtask, {uid: SubtaskMetricStore(subtask, "worker", samples).packed()})
 
 
 def test_sources_in_slots_are_added_up():

@@ -7,7 +7,7 @@ from typing import Any
 
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.sample import counter, gauge
-from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.core.metrics.store import SubtaskMetricStore
 from pystate.runtime.driver.job_metrics import JobMetrics
 from pystate.runtime.plan.chain import OperatorSpec
 from pystate.runtime.plan.task import TaskInput, TaskSpec
@@ -28,8 +28,7 @@ def report(metrics: JobMetrics, uid: str, subtask: int, watermark: int | None) -
     samples = [counter("numRecordsIn", 1)]
     if watermark is not None:
         samples.append(gauge("currentInputWatermark", watermark))
-    told = SlotReport({uid: SubtaskMetricStore(subtask, "worker", samples)})
-    metrics.slots.report(0, told.to_plain())
+    metrics.slots.report(0, subtask, {uid: SubtaskMetricStore(subtask, "worker", samples).packed()})
 
 
 def test_event_time_is_that_of_the_subtask_that_is_furthest_after():
@@ -49,7 +48,6 @@ def test_a_source_is_as_far_as_what_it_hands_on():
     plan: Any = metrics._plan
     plan.tasks[0].head = OperatorSpec("count", "numbers", OperatorKind.SOURCE, None)
     samples = [gauge("currentInputWatermark", -(1 << 63)), gauge("currentOutputWatermark", 8)]
-    told = SlotReport({"count": SubtaskMetricStore(0, "worker", samples)})
-    metrics.slots.report(0, told.to_plain())
+    metrics.slots.report(0, 0, {"count": SubtaskMetricStore(0, "worker", samples).packed()})
     report(metrics, "total", 0, 9)
     assert metrics.event_time() == {"watermark": 8, "watermark_task": "the count"}

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.metrics.store import SlotReport
+from pystate.core.metrics.store import SubtaskMetricStore
 from pystate.runtime.plan.chain import Chain, ChainNode, OperatorSpec
 from pystate.runtime.plan.task import TaskInput, TaskSpec
 from pystate.runtime.plan.task_output import OutputKind, OutputSpec
@@ -138,9 +138,10 @@ def test_gauges_are_called_on_the_thread_that_runs_the_function(slot):
 
 
 def test_a_slot_reports_all_its_subtasks_and_never_fails(slot, capsys):
-    told = SlotReport.from_plain(SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0).report())
-    assert told.subtasks[UID].index == 0
-    assert len(told.subtasks[UID].samples) > 10
+    report = SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0).report()
+    told = SubtaskMetricStore.unpacked(report[UID])
+    assert (list(report), told.index) == ([UID], 0)
+    assert len(told.samples) > 10
     slot.subtask.chain.metrics.collect = None
     broken = SlotMetricsReporter({UID: slot.subtask}, lambda: 1.0)
     assert broken.report() is None

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from pystate.common.text.plain_data import PlainDataError
 from pystate.core.metrics.metric_catalog import system_metric
@@ -25,14 +24,14 @@ class SlotMetrics:
     pystate's own counters continue over restarts of the job: the counts of earlier attempts are added to those of the
     current one. Metrics of functions are reset with every attempt, as in Flink.
 
-    Slots report each second, and hardly anybody reads: a report is kept as it came until somebody does.
+    Slots report each second, and hardly anybody reads: what is reported is kept as bytes until somebody does.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._attempt = -1
         self._latest: dict[SubtaskId, SubtaskMetricStore] = {}
-        self._unread: dict[SubtaskId, Any] = {}
+        self._unread: dict[SubtaskId, bytes] = {}
         self._before: dict[SubtaskId, dict[_CounterId, int]] = {}
         self._hosts: dict[SubtaskId, str | None] = {}
 
@@ -50,13 +49,15 @@ class SlotMetrics:
             self._latest = {}
             self._attempt = attempt
 
-    def report(self, attempt: int, report: Any) -> None:
-        """Process the metrics of a heartbeat or of the end of a slot. Malformed ones are dropped and logged."""
-        try:
-            told = {(str(uid), int(subtask["index"])): subtask for uid, subtask in report["subtasks"].items()}
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            logger.warning("a slot's metrics can't be read: %r", error)
-            return
+    def report(self, attempt: int, slot: int, report: Mapping[str, bytes]) -> None:
+        """Process the metrics of a heartbeat or of the end of a slot. Malformed ones are dropped when they are read.
+
+        Args:
+            attempt: Whose slot it is.
+            slot: Which, and so which subtask of each of its tasks it has.
+            report: Its subtasks by the uids of their tasks, packed.
+        """
+        told = {(uid, slot): packed for uid, packed in report.items()}
         with self._lock:
             if attempt == self._attempt:
                 self._unread.update(told)
@@ -74,11 +75,11 @@ class SlotMetrics:
 
     def _read(self, subtask: SubtaskId) -> None:
         """Read a subtask's last report, if it hasn't been read yet; called under the lock."""
-        plain = self._unread.pop(subtask, None)
-        if plain is None:
+        packed = self._unread.pop(subtask, None)
+        if packed is None:
             return
         try:
-            self._latest[subtask] = SubtaskMetricStore.from_plain(plain)
+            self._latest[subtask] = SubtaskMetricStore.unpacked(packed)
         except PlainDataError as error:
             logger.warning("a slot's metrics can't be read: %s", error)
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgpack
+
 from pystate.common.job_status import JobStatus
-from pystate.common.text.plain_data import PlainData
+from pystate.common.text.plain_data import PlainData, PlainDataError
 from pystate.core.metrics.sample import MetricSample, counter, gauge, identifier_part
 
 Figure = int | float | bool | str
@@ -36,12 +38,23 @@ class SubtaskMetricStore(PlainData):
     host: str | None
     samples: list[MetricSample]
 
+    def packed(self) -> bytes:
+        """Return it as the bytes that a slot's report has of it."""
+        data: bytes = msgpack.packb(self.to_plain(), use_bin_type=True, unicode_errors="surrogatepass")
+        return data
 
-@dataclass(frozen=True)
-class SlotReport(PlainData):
-    """The report of a slot about its subtasks, by the uids of their tasks."""
+    @staticmethod
+    def unpacked(data: bytes) -> SubtaskMetricStore:
+        """Rebuild it from its bytes.
 
-    subtasks: dict[str, SubtaskMetricStore]
+        Raises:
+            PlainDataError: They are damaged.
+        """
+        try:
+            plain = msgpack.unpackb(data, raw=False, strict_map_key=False, unicode_errors="surrogatepass")
+        except (ValueError, TypeError, msgpack.exceptions.UnpackException) as error:
+            raise PlainDataError(str(error)) from error
+        return SubtaskMetricStore.from_plain(plain)
 
 
 @dataclass(frozen=True)

@@ -238,9 +238,9 @@ class ExecutionAttempt:
         hint = f"look where their functions wait, or raise {CheckpointingOptions.CHECKPOINTING_TIMEOUT.key}"
         self.end(AttemptEnd(AttemptOutcome.FAILED, SubtaskHangsError(message, hint=hint)))
 
-    def slot_metrics(self, report: dict[str, Any]) -> None:
+    def slot_metrics(self, slot: int, report: dict[str, bytes]) -> None:
         """Process the metrics of a slot."""
-        self._metrics.report(self._environment.attempt, report)
+        self._metrics.report(self._environment.attempt, slot, report)
 
     def _start(self, on_deploying: Callable[[], object], on_running: Callable[[], object]) -> None:
         watch = self._resource_watch()

@@ -7,9 +7,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
 
-from pystate.core.metrics.store import SlotReport, SubtaskMetricStore
+from pystate.core.metrics.store import SubtaskMetricStore
 from pystate.runtime.slot.subtask import Subtask
 
 
@@ -28,19 +27,18 @@ class SlotMetricsReporter:
         self._lock = threading.Lock()
         self._failed = False
 
-    def report(self) -> dict[str, Any] | None:
-        """Return the metrics of all subtasks as plain data.
+    def report(self) -> dict[str, bytes] | None:
+        """Return the metrics of all subtasks by the uids of their tasks, packed: the driver seldom reads them.
 
         None if collecting fails: a heartbeat must be sent all the same.
         """
         with self._lock:
             try:
                 now = self._clock()
-                stores = {
-                    uid: SubtaskMetricStore(subtask.index, self._host, subtask.chain.metrics.collect(now))
+                return {
+                    uid: SubtaskMetricStore(subtask.index, self._host, subtask.chain.metrics.collect(now)).packed()
                     for uid, subtask in list(self._subtasks.items())
                 }
-                return SlotReport(stores).to_plain()
             except Exception:
                 if not self._failed:
                     self._failed = True

@@ -97,12 +97,14 @@ class SlotGateways:
         slot = next(slot for slot in self._slots() if slot.index == index)
         return slot.control.call(op, **arguments)
 
-    def shut_down(self, slots: list[RegisteredSlot], last_word: Callable[[dict[str, Any]], None], *, final: bool) -> None:
+    def shut_down(
+        self, slots: list[RegisteredSlot], last_word: Callable[[int, dict[str, Any]], None], *, final: bool
+    ) -> None:
         """Shut slots down, and wait a little.
 
         Args:
             slots: The slots.
-            last_word: Called with the final metrics of a slot.
+            last_word: Called with each slot and its final metrics.
             final: Whether the job has ended.
         """
 
@@ -110,7 +112,7 @@ class SlotGateways:
             with contextlib.suppress(PystateError):  # it has ended already, as intended
                 told = slot.control.call("shutdown", final=final)
                 if isinstance(told, dict):
-                    last_word(told)
+                    last_word(slot.index, told)
 
         wait([self._calls.submit(shut_down, slot) for slot in slots], _SHUTDOWN_S)
 

@@ -49,8 +49,8 @@ class SlotEvents(Protocol):
     def slots_hang(self, slots: list[int], call: str, timeout_s: float) -> None:
         """Handle slots that did not answer a call in time."""
 
-    def slot_metrics(self, report: dict[str, Any]) -> None:
-        """Process the metrics of a slot."""
+    def slot_metrics(self, slot: int, report: dict[str, bytes]) -> None:
+        """Process the metrics of a slot: of its subtasks by the uids of their tasks, packed."""
 
 
 class SlotPool:
@@ -220,7 +220,7 @@ class SlotPool:
                 return
             self._closing = True
             slots = list(self._slots.values())
-        self._gateways.shut_down(slots, lambda report: self._events.slot_metrics(report), final=final)
+        self._gateways.shut_down(slots, lambda *told: self._events.slot_metrics(*told), final=final)
         with self._changed:
             self._closed = True
         for slot in slots:
@@ -279,7 +279,7 @@ class SlotPool:
                 if slot in self._slots:
                     self._slots[slot].heartbeat(arguments.get("restored", 0))
             if arguments.get("metrics") is not None:
-                self._events.slot_metrics(arguments["metrics"])
+                self._events.slot_metrics(slot, arguments["metrics"])
             return None
         if op == "watchdog" and attempt == self._attempt:
             return None
