@@ -97,7 +97,7 @@ def acknowledgement(checkpoint_id, subtask, subtasks):
         "uid": "count",
         "subtask": subtask,
         "checkpoint_id": checkpoint_id,
-        "state": state.to_plain(),
+        "state": state.packed(),
         "metrics": metrics.to_plain(),
     }
 

@@ -5,6 +5,7 @@ import struct
 import tracemalloc
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import msgpack
 import pytest
@@ -301,8 +302,68 @@ def test_each_missing_kind_of_state_is_named(make_metadata: MakeMetadata, key: s
 
 def test_a_tasks_state_comes_back_as_it_was() -> None:
     task = TaskState({"sink": NOT_KEYED, "map": OperatorSubtaskState()})
-    assert TaskState.from_plain(task.to_plain()) == task
+    assert TaskState.from_packed(task.packed()) == task
     assert (task.state_size, task.checkpointed_size) == (17, 17)
+
+
+SOUND = TaskState(
+    {"count": OperatorSubtaskState([KeyedStateHandle(0, 127, "canonical", FileStateHandle("f", 1, 2))])}
+).packed()
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        None,
+        {"count": None},
+        {"count": b""},
+        {"count": b"\xc1"},
+        {"count": msgpack.packb(5)},
+        {"count": msgpack.packb([0] * 9000)},
+        {"count": SOUND["count"][:-1]},
+        {"count": SOUND["count"] + b"\0"},
+        {"count": SOUND["count"].replace(b"\xa1f", b"\xa1.")},
+    ],
+)
+def test_a_tasks_state_is_read_strictly(packed: object) -> None:
+    assert TaskState.from_packed(SOUND)
+    with pytest.raises(CorruptSnapshotError):
+        TaskState.from_packed(packed)
+
+
+def received(state: OperatorSubtaskState) -> OperatorSubtaskState:
+    """Return a state as the driver has it from a slot."""
+    return TaskState.from_packed(TaskState({"count": state}).packed()).operators["count"]
+
+
+def test_what_slots_have_sent_makes_the_same_bytes(make_metadata: MakeMetadata) -> None:
+    metadata = make_metadata()
+    [operator] = metadata.operators
+    came = {index: received(state) for index, state in reversed(operator.subtasks.items())}
+    mixed = {**came, 0: operator.subtasks[0]}
+    for subtasks in (came, mixed):
+        sent = make_metadata(operators=[OperatorState(**{**vars(operator), "subtasks": subtasks})])
+        assert sent == metadata
+        assert write_metadata(sent) == write_metadata(metadata)
+
+
+@pytest.mark.parametrize("changes", [{"max_parallelism": 64}, {"parallelism": 1}])
+def test_what_slots_have_sent_fits_its_operator_or_is_not_written(
+    make_metadata: MakeMetadata, changes: dict[str, int]
+) -> None:
+    [operator] = make_metadata().operators
+    subtasks = {index: received(state) for index, state in operator.subtasks.items()}
+    wrong = OperatorState(**{**vars(operator), "subtasks": subtasks, **changes})
+    with pytest.raises(SnapshotError, match="can't be written"):
+        write_metadata(make_metadata(operators=[wrong]))
+
+
+def test_a_state_that_was_changed_is_written_as_it_is_now(make_metadata: MakeMetadata) -> None:
+    [operator] = make_metadata().operators
+    sent = OperatorState(**{**vars(operator), "subtasks": {i: received(one) for i, one in operator.subtasks.items()}})
+    moved = make_metadata(operators=[sent.map_keyed_state(lambda one: replace(one, format="another"))])
+    [read] = read_metadata(write_metadata(moved), "here").operators
+    assert {handle.format for state in read.subtasks.values() for handle in state.keyed_state} == {"another"}
 
 
 def test_any_text_of_the_configuration_and_of_people_comes_back(make_metadata):

@@ -103,7 +103,7 @@ def acknowledge(coordinator, checkpoint_id, subtask, **changes):
         state_size=0,
     )
     arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": checkpoint_id}
-    state = TaskState().to_plain()
+    state = TaskState().packed()
     part = {**arguments, "state": state, "metrics": metrics.to_plain(), **changes}
     return answer_slot_call(coordinator, "acknowledge", {"parts": [part]})[0]
 

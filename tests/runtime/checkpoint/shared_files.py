@@ -184,7 +184,7 @@ class ModelSlots(CalledSlots):
             return
         state = TaskState({"count": OperatorSubtaskState([handle])})
         metrics = SubtaskCheckpointMetrics(int(time.time() * 1000), 1, 2, 3, None, state.checkpointed_size, state.state_size)
-        plain = {"state": state.to_plain(), "metrics": metrics.to_plain()}
+        plain = {"state": state.packed(), "metrics": metrics.to_plain()}
         answer_slot_call(self._coordinator, "acknowledge", {"parts": [{**checkpoint, **plain}]})
 
 

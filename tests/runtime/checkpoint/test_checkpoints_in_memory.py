@@ -51,7 +51,7 @@ class StatefulSlots(FakeSlots):
                 state_size=self.size,
             )
             arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": request.checkpoint_id}
-            arguments |= {"state": state.to_plain(), "metrics": metrics.to_plain()}
+            arguments |= {"state": state.packed(), "metrics": metrics.to_plain()}
             answer_slot_call(self.coordinator, "acknowledge", {"parts": [arguments]})
 
 

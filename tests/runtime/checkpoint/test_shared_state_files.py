@@ -84,7 +84,7 @@ class Slots(CalledSlots):
         state = TaskState({"count": OperatorSubtaskState([handle])} if location else {})
         metrics = SubtaskCheckpointMetrics(1, 1, 2, 3, None, state.checkpointed_size, state.state_size)
         arguments = {"uid": "count", "subtask": subtask, "checkpoint_id": request.checkpoint_id}
-        plain = {"state": state.to_plain(), "metrics": metrics.to_plain()}
+        plain = {"state": state.packed(), "metrics": metrics.to_plain()}
         return str(answer_slot_call(self.coordinator, "acknowledge", {"parts": [{**arguments, **plain}]})[0])
 
 

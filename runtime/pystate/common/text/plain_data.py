@@ -18,6 +18,7 @@ T = TypeVar("T", bound="PlainData")
 Open = TypeVar("Open", bound="OpenPlainData")
 Reader = Callable[[Any], Any]
 _ENTRY, _UNLESS_NONE = "plain data: entry", "plain data: unless None"
+_MISSING = "is missing"
 _NOTHING = type(None)
 _PLAIN = frozenset((str, int, float, bool, bytes, _NOTHING))
 """What nearly all values are: they are not asked whether they are something else, which takes most of the time."""
@@ -111,19 +112,21 @@ class PlainData:
         Raises:
             PlainDataError: It isn't one, or what `plain_error` makes of that.
         """
+        key = None
         try:
-            if not isinstance(plain, Mapping):
+            if type(plain) is not dict and not isinstance(plain, Mapping):
                 raise PlainDataError(_unlike(plain, "a map"))
-            return cls(
-                **{
-                    name: _taken(plain, one)
-                    for name, one in entries(cls).items()
-                    if one.key in plain or not (one.unless_none or (cls.missing_is_default and one.has_default))
-                }
-            )
+            values = {}
+            for name, one in entries(cls).items():
+                key = one.key
+                if key in plain:
+                    values[name] = one.read(plain[key])
+                elif not (one.unless_none or (cls.missing_is_default and one.has_default)):
+                    raise PlainDataError(_MISSING)
         except PlainDataError as error:
-            what = f"of a {cls.__name__} {error}"
+            what = f"of a {cls.__name__} {error}" if key is None else f"of a {cls.__name__} {key!r} {error}"
             raise cls.plain_error(what) from error
+        return cls(**values)
 
     @classmethod
     def plain_error(cls, what: str) -> Exception:
@@ -189,17 +192,6 @@ def entries(cls: type[PlainData]) -> dict[str, Entry]:
     return known
 
 
-def _taken(plain: Mapping[Any, Any], one: Entry) -> Any:
-    if one.key not in plain:
-        message = f"{one.key!r} is missing"
-        raise PlainDataError(message)
-    try:
-        return one.read(plain[one.key])
-    except PlainDataError as error:
-        message = f"{one.key!r} {error}"
-        raise PlainDataError(message) from error
-
-
 def _reader(kind: Any) -> Reader:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
@@ -236,9 +228,11 @@ def _exactly(kind: type) -> Reader:
 
 
 def _number(bounds: Bounds = Bounds(-MAX_INT - 1, MAX_INT)) -> Reader:  # noqa: B008 - it can't be changed
+    low, high = bounds.low, bounds.high
+
     def read(value: Any) -> int:
-        if type(value) is not int or not bounds.low <= value <= bounds.high:
-            raise PlainDataError(_unlike(value, f"a number from {bounds.low} to {bounds.high}"))
+        if type(value) is not int or not low <= value <= high:
+            raise PlainDataError(_unlike(value, f"a number from {low} to {high}"))
         return value
 
     return read

@@ -98,7 +98,7 @@ class CoordinatorGateway(SubtaskGateway):
             "checkpoint_id": checkpoint_id,
             "uid": uid,
             "subtask": subtask,
-            "state": state.to_plain(),
+            "state": state.packed(),
             "metrics": metrics.to_plain(),
         }
         with self._lock:

@@ -60,8 +60,10 @@ class IncrementalKeyedStateHandle(KeyGroupsStateHandle):
         return {**self.private, **{name: file.handle for name, file in self.shared.items()}}
 
     def with_shared(self, replacement: Callable[[SharedFile], SharedFile]) -> IncrementalKeyedStateHandle:
-        """Return the handle with other locations of its shared files."""
-        return replace(self, shared={name: replacement(file) for name, file in self.shared.items()})
+        """Return the handle with other locations of its shared files; itself if none changes."""
+        shared = {name: replacement(file) for name, file in self.shared.items()}
+        same = all(new is old for new, old in zip(shared.values(), self.shared.values(), strict=True))
+        return self if same else replace(self, shared=shared)
 
     def to_plain(self) -> dict[str, Any]:
         """Return it as plain data."""

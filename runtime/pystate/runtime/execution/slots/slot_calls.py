@@ -36,7 +36,7 @@ def _acknowledge(coordinator: CheckpointCoordinator, part: dict[str, Any]) -> st
     """Process the acknowledgement of a subtask; the checkpoint is declined if it can't be read."""
     checkpoint_id, uid, subtask = part["checkpoint_id"], part["uid"], part["subtask"]
     try:
-        state = TaskState.from_plain(part["state"])
+        state = TaskState.from_packed(part["state"])
         metrics = SubtaskCheckpointMetrics.from_plain(part["metrics"])
     except CorruptSnapshotError as error:
         error.where = f"subtask {subtask} of {uid!r}"
