@@ -61,6 +61,18 @@ def test_paths_that_lead_elsewhere_are_refused(path: str) -> None:
         handle_from_plain({"kind": "file", "path": path, "size": 1, "crc32": 1})
 
 
+@pytest.mark.parametrize("path", ["a", "a/b", "..a/b..", "file:/a/b", "s3://bucket/a", "file:a/b", "a:/b/c", "é/ü"])
+def test_paths_that_lead_down_are_taken(path: str) -> None:
+    check_path(path)
+
+
+def test_each_path_is_judged_by_itself_in_a_directory_that_is_known() -> None:
+    check_path("file:/ckpt/job/shared/000012.sst")
+    for name in ("", ".", "..", "a\\b", "a\nb"):
+        with pytest.raises(CorruptSnapshotError):
+            check_path(f"file:/ckpt/job/shared/{name}")
+
+
 @pytest.mark.parametrize(
     "plain",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pystate.core.snapshot.plain import as_map, take_bytes, take_int, take_text, unsound
@@ -12,6 +13,7 @@ from pystate.core.snapshot.plain import as_map, take_bytes, take_int, take_text,
 _FILE = "file"
 _BYTES = "bytes"
 _ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.+")
+_NOT_NAMES = ("", ".", "..")
 MAX_CRC32 = 0xFFFFFFFF
 
 
@@ -65,9 +67,17 @@ def check_path(path: str) -> None:
     Raises:
         CorruptSnapshotError: The path is empty, absolute without being a URI, or has `.` or `..` in it.
     """
-    parts = path.split(":/", 1)[1].lstrip("/").split("/") if _ABSOLUTE_URI.fullmatch(path) else path.split("/")
-    if any(part in ("", ".", "..") for part in parts) or "\\" in path or not path.isprintable():
+    directory, slash, name = path.rpartition("/")
+    if name in _NOT_NAMES or "\\" in name or not name.isprintable() or not _leads_down(directory + slash):
         raise unsound(what=f"a state handle leads to {path!r}")
+
+
+@lru_cache(maxsize=1024)  # a checkpoint may name a hundred thousand files of one directory
+def _leads_down(directory: str) -> bool:
+    """Return whether what lies in a directory, given with its slash, can't lie outside of it."""
+    path = f"{directory}name"
+    parts = path.split(":/", 1)[1].lstrip("/").split("/") if _ABSOLUTE_URI.fullmatch(path) else path.split("/")
+    return not any(part in _NOT_NAMES for part in parts) and "\\" not in path and path.isprintable()
 
 
 def handle_to_plain(handle: StateHandle) -> dict[str, Any]:
