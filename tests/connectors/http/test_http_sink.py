@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
+import socket
+import threading
 import time
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -186,6 +189,24 @@ def test_an_answer_without_end_is_given_up(service):
     sink = posts(service).set_request_timeout_ms(300).set_max_retries(0)
     with pytest.raises(ExternalSystemError, match="no end after 300 ms"):
         write(sink.build(), {"n": 1})
+
+
+def test_an_answer_whose_head_comes_byte_by_byte_ends_with_the_timeout():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1 << 16)
+                for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: " + b"x" * 60 + b"\r\n\r\n":
+                    connection.sendall(bytes([byte]))
+                    time.sleep(0.02)
+
+        threading.Thread(target=answer, daemon=True).start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/in"
+        sink = HttpSink.builder().set_url(url).set_request_timeout_ms(300).set_max_retries(0)
+        with pytest.raises(ExternalSystemError, match="no end after 300 ms"):
+            write(sink.build(), {"n": 1})
 
 
 def test_of_a_long_answer_no_more_is_read_than_is_needed(service):

@@ -22,6 +22,7 @@ from pystate.connectors.async_sink.async_sink_settings import AsyncSinkSettings
 from pystate.connectors.async_sink.request import Fate, NotDoneError, Outcome, Request, RequestClient
 from pystate.connectors.async_sink.retry_delay import retry_delay_s
 from pystate.connectors.client_package import imported
+from pystate.connectors.http.answers_in_time import pool_manager
 from pystate.connectors.secret_url import SecretUrl
 
 NEEDED = "Writing to HTTP needs urllib3, which is not installed."
@@ -127,7 +128,8 @@ class HttpRequestClient(RequestClient):
         timeout_s = settings.request_timeout_ms / 1000
         self._closed = threading.Event()
         self._not_before = 0.0
-        self._pool: Any = urllib3.PoolManager(
+        self._pool: Any = pool_manager(
+            urllib3,
             maxsize=settings.max_in_flight_requests,
             timeout=urllib3.Timeout(total=timeout_s),
             retries=False,
@@ -193,16 +195,17 @@ class HttpRequestClient(RequestClient):
         while True:
             if self._closed.wait(max(0.0, self._not_before - time.monotonic())):
                 raise NotDoneError(_PAUSES)
-            deadline = time.monotonic() + self._settings.request_timeout_ms / 1000
             try:
                 answer = self._pool.request(
                     first.method, url, body=body, headers=headers, redirect=False, preload_content=False
                 )
-                words, data = f"{answer.status} {answer.reason or ''}".strip(), self._body(answer, deadline)
+                words, data = f"{answer.status} {answer.reason or ''}".strip(), self._body(answer)
                 if answer.status not in _PASSING:
                     said = bounded_text(" ".join(data[:_MOST_SHOWN].decode(errors="replace").split()), _MOST_SHOWN)
                     return answer.status, f"{words}: {said}" if said else words, data
                 words += self._pause(answer.headers.get("Retry-After"))
+            except self._errors.ReadTimeoutError:
+                words = f"an answer that had no end after {self._settings.request_timeout_ms:,} ms"
             except self._errors.HTTPError as error:
                 words = bounded_text(str(error), _MOST_SHOWN)
             tries += 1
@@ -219,7 +222,7 @@ class HttpRequestClient(RequestClient):
         self._not_before = max(self._not_before, time.monotonic() + seconds)
         return f", and a pause of {seconds:.0f} s" if seconds else ""
 
-    def _body(self, answer: Any, deadline: float) -> bytes:
+    def _body(self, answer: Any) -> bytes:
         """Return what an answer says, or its beginning where nobody asks for more."""
         most = _MOST_SKIPPED if self._service.failed_of is None else _MOST_READ
         data = bytearray()
@@ -230,10 +233,6 @@ class HttpRequestClient(RequestClient):
                 if self._service.failed_of is None:
                     break
                 message = f"an answer of more than {most:,} bytes"
-                raise self._errors.HTTPError(message)
-            if time.monotonic() > deadline:
-                answer.close()
-                message = f"an answer that had no end after {self._settings.request_timeout_ms:,} ms"
                 raise self._errors.HTTPError(message)
         answer.release_conn()
         return bytes(data)
