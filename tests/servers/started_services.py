@@ -26,6 +26,6 @@ def wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path)
         try:
             if requests.get(url, timeout=5).ok:
                 return
-        except requests.ConnectionError:
+        except (requests.ConnectionError, requests.Timeout):  # a busy machine is slow
             pass
         time.sleep(0.1)

@@ -453,6 +453,7 @@ EXAMPLES = {
     "kafka_pipeline": "localhost:9092 words counts",
     "lakehouse_pipeline": "balances {folder} {folder}",
     "online_learning": "{folder}",
+    "postgres_to_delta": "broker:9092 changes.public.accounts {folder}/accounts",
     "orders_to_database": "sqlite:///{folder}/orders.db",
     "own_sink": "{folder} {folder}/out",
     "queryable_average": "",

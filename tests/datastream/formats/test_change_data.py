@@ -92,7 +92,7 @@ BAD = {
     "a list": (MaxwellJsonDeserializationSchema, b"[]", "no object"),
     "no operation": (DebeziumJsonDeserializationSchema, b"{}", "lacks 'op'"),
     "another operation": (DebeziumJsonDeserializationSchema, b'{"op": "x"}', "operation is 'x'"),
-    "no row before": (DebeziumJsonDeserializationSchema, json.dumps(debezium("u", None, NEW)).encode(), "no values for -U"),
+    "no row before": (DebeziumJsonDeserializationSchema, json.dumps(debezium("u", None, NEW)).encode(), "no row 'before'"),
     "a wrong field": (MaxwellJsonDeserializationSchema, b'{"type": "insert", "data": {"id": "x"}}', "field 'id'"),
     "truncated by Canal": (CanalJsonDeserializationSchema, b'{"type": "TRUNCATE", "isDdl": true}', "table was truncated"),
     "a wrong type": (CanalJsonDeserializationSchema, b'{"type": "MERGE"}', "type is 'MERGE'"),

@@ -12,12 +12,12 @@ from typing import Any
 
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
-from pystate.connectors.avro.avro_data import datum_reader
 from pystate.connectors.avro.avro_schema import AvroSchema
 from pystate.connectors.avro.avro_types import row_type_of
 from pystate.connectors.message_schemas import ReadingSchema, WritingSchema
 from pystate.connectors.protobuf.message_class import MessageClass
 from pystate.connectors.protobuf.protobuf_rows import protobuf_rows
+from pystate.connectors.schema_registry.avro_messages import avro_message_reader
 from pystate.connectors.schema_registry.registry import SchemaRegistry, registry_module
 from pystate.connectors.schema_registry.subjects import Subject
 from pystate.datastream.formats.avro_rows import GenericRecordAvroTypeInfo
@@ -78,42 +78,9 @@ class ConfluentRegistryAvroDeserializationSchema(ReadingSchema):
 
     @override
     def reader(self) -> Callable[[bytes], Any]:
-        client, schema = self._registry.client(), self._schema
-        by_client: Callable[[bytes], Any] = registry_module("avro").AvroDeserializer(client, schema.text)
-        readers: dict[bytes, Callable[[bytes], Any]] = {}
-
-        def reader_of(frame: bytes) -> Callable[[bytes], Any]:
-            """Return what reads the messages of a schema: by itself, as that is faster, where the client does no more."""
-            if frame[0]:
-                return by_client
-            written = client.get_schema(int.from_bytes(frame[1:], "big"))
-            if written.schema_type != "AVRO" or getattr(written, "rule_set", None):
-                return by_client
-            read_datum = datum_reader(AvroSchema(written.schema_str, _referred_to(client, written).values()), schema)
-            return lambda message: read_datum(message[_FRAME_BYTES:])
-
-        def read(message: bytes) -> Any:
-            frame = message[:_FRAME_BYTES]
-            known = readers.get(frame)
-            if known is None:
-                known = reader_of(frame)
-                if known is not by_client:
-                    readers[frame] = known
-            return known(message)
-
-        asking = self._registry.reading(read)
-        to_row = row_type_of(schema).read if self._as_rows else None
-        return asking if to_row is None else lambda message: to_row(asking(message))
-
-
-def _referred_to(client: Any, schema: Any) -> dict[str, str]:
-    """Return the schemas that a schema refers to, by name; each after those that it refers to itself."""
-    found: dict[str, str] = {}
-    for reference in schema.references or ():
-        named = client.get_version(reference.subject, reference.version, deleted=True).schema
-        found |= {name: text for name, text in _referred_to(client, named).items() if name not in found}
-        found.setdefault(reference.name, named.schema_str)
-    return found
+        read = avro_message_reader(self._registry, self._schema)
+        to_row = row_type_of(self._schema).read if self._as_rows else None
+        return read if to_row is None else lambda message: to_row(read(message))
 
 
 class ConfluentRegistryAvroSerializationSchema(WritingSchema):
