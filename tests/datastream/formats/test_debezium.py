@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import json
 import pickle
+import threading
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,7 +18,7 @@ from pystate.common import Row, Types
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import RowKind
 from pystate.common.time import Instant
-from pystate.datastream.formats.change_data import DebeziumJsonDeserializationSchema
+from pystate.datastream.formats.change_data import DebeziumAvroDeserializationSchema, DebeziumJsonDeserializationSchema
 from pystate.testing import ProcessFunctionTestHarnesses
 from tests.testing.test_examples import example
 
@@ -197,3 +201,56 @@ def test_a_change_that_began_before_a_snapshot_and_ended_after_it_goes_on():
         for one in [*changes, *changes[1:]]:
             harness.process_element(one)
         assert [row.owner for row in harness.extract_output()] == ["a", "a", "b"]
+
+
+@pytest.fixture
+def recorded():
+    """A registry that knows the schemas of the recorded messages, and these."""
+    told = json.loads((EVENTS / "avro.json").read_text())
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            number = urlsplit(self.path).path.rpartition("/")[2]
+            body = json.dumps({"schema": told["schemas"][number]}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        messages = [base64.b64decode(message or "") for message in told["messages"]]
+        yield f"http://127.0.0.1:{server.server_port}", messages
+        server.shutdown()
+
+
+def test_avro_of_a_registry_becomes_rows_of_the_fields_that_are_wanted(recorded):
+    url, messages = recorded
+    columns = {**example("postgres_to_delta").COLUMNS, "n": Types.BIG_DEC(), "d": Types.DOUBLE(), "more": Types.INT()}
+    columns |= {"raw": Types.PRIMITIVE_ARRAY(Types.BYTE()), "source": SOURCE}
+    schema = DebeziumAvroDeserializationSchema(row_type(columns), url, metadata={"source": "source.properties"})
+    schema = pickle.loads(pickle.dumps(schema))
+    rows = [row for message in messages for row in schema.deserialize(message)]
+
+    assert [str(row.get_row_kind()) for row in rows] == ["+I", "-U", "+U", "-D", "+I", "-D", "+I"]
+    first = {name: rows[0][name] for name in columns if name != "source"}
+    assert first == {
+        "id": 1, "owner": "a", "cents": Decimal("1.25"), "opened": dt.date(2026, 1, 31),
+        "at": dt.datetime.fromisoformat("2026-01-31T12:00:00.123456"), "tags": ["a", None], "n": Decimal("1.50"),
+        "d": float("inf"), "more": None, "raw": b"\x00\x01",
+    }  # fmt: skip
+    assert (rows[0].source["snapshot"], rows[-1].source["snapshot"], rows[-1].more) == ("last", "false", 3)
+    assert int(rows[-1].source["lsn"]) > int(rows[0].source["lsn"])
+
+
+def test_what_is_no_avro_of_a_registry_is_refused_or_left_out(recorded):
+    url, messages = recorded
+    for message, why in ((b"plain", "doesn't begin with the zero"), (messages[0][:-3], "no Avro of a schema registry")):
+        schema = DebeziumAvroDeserializationSchema(row_type({"id": Types.LONG()}), url)
+        with pytest.raises(RecordError, match=f"no change of Debezium .*{why}"):
+            schema.deserialize(message)
+        lax = DebeziumAvroDeserializationSchema(row_type({"id": Types.LONG()}), url, ignore_parse_errors=True)
+        assert lax.deserialize(message) == []
