@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import textwrap
+from subprocess import DEVNULL
 
 import pytest
 
+from pystate.common.processes.processes import can_run
 from tests.cli.terminal import TerminalCommand
 from tests.core.snapshot.snapshots import COUNT, WORDS, write_savepoint
 from tests.ops.jobmanager.harness import REPOSITORY
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
@@ -160,6 +166,40 @@ def test_an_execute_counts_whatever_the_program_makes_of_its_end(pystate, writte
     assert (code, "error" in out, "Traceback" in err) == (0, False, False)
     assert "The job 'job': " in err
     assert (code, pystate("info", path).code) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("raised", "sentence"),
+    [
+        ("KeyboardInterrupt", "KeyboardInterrupt (no message)"),
+        ("GeneratorExit('of no use')", "GeneratorExit: of no use"),
+        ("Own('of its own')", "Own: of its own"),
+    ],
+)
+def test_what_is_no_exception_ends_the_check_as_one(pystate, written, raised, sentence):
+    path = written(f"class Own(BaseException): pass\nraise {raised}")
+
+    code, out, err = pystate("check", path)
+
+    assert (code, f"{path.name}:{line_of(path, 'raise')}: error" in out, sentence in out) == (1, True, True)
+    assert "Traceback" not in err
+    assert pystate("info", path).code == 1
+
+
+def test_a_program_ends_with_the_command_that_is_killed(written, tmp_path):
+    noted = tmp_path / "pid"
+    path = written(f"import os\nopen({str(noted)!r}, 'w').write(str(os.getpid()))\nwhile True: pass")
+
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    words = [sys.executable, "-m", "pystate_cli", "check", path]
+    command = subprocess.Popen(words, stdout=DEVNULL, stderr=DEVNULL, env={**os.environ, "TMPDIR": str(folder)})
+    pid = int(wait_until(lambda: noted.exists() and noted.read_text()))
+    command.kill()
+    command.wait()
+
+    wait_until(lambda: not can_run(pid))
+    assert list(folder.iterdir()) == []
 
 
 def test_a_program_that_never_executes(found, written):

@@ -258,7 +258,7 @@ def check(job_file: Path, arguments: list[str], executor: CheckExecutor) -> dict
             trouble = ProgramFinding.of(told, "program", place, Severity.NOTE)
         except PystateError as error:
             trouble = ProgramFinding.of(error, "program", _place(error, job_file))
-        except Exception as error:
+        except BaseException as error:  # whatever the program raises
             hint = _NO_ARGUMENTS if _misses_an_argument(error, arguments) else None
             told = JobGraphError(error_sentence(error), hint=hint)
             trouble = ProgramFinding.of(told, "program", _place(error, job_file))
@@ -278,7 +278,7 @@ def _place(error: BaseException, job_file: Path) -> str | None:
     return None if not frame else frame[0]
 
 
-def _misses_an_argument(error: Exception, arguments: list[str]) -> bool:
+def _misses_an_argument(error: BaseException, arguments: list[str]) -> bool:
     frames = traceback.extract_tb(error.__traceback__)
     return isinstance(error, IndexError) and not arguments and bool(frames) and "argv" in (frames[-1].line or "")
 

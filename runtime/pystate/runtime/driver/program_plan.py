@@ -123,7 +123,7 @@ def take_plan(job_file: Path, arguments: list[str], executor: PlanExecutor) -> d
         run_to_execute(job_file, arguments, executor)
     except PystateError as error:
         return {"failure": failure_dict(error, traceback.format_exc())}
-    except Exception as error:
+    except BaseException as error:  # whatever the program raises
         failure = failure_dict(error, program_trace(error, job_file))
         return {"failure": {**failure, "where": program_place(error, job_file)}}
     return executor.plan or {}

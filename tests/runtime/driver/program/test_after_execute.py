@@ -35,6 +35,8 @@ A().main()
         ("try:\n    execute()\nexcept ValueError:\n    x = 1\nfinally:\n    y = 2\n", NOTHING),
         ("with open(__file__):\n    execute()\nz = 1\n", 3),
         ("execute()\ndef late():\n    pass\n", NOTHING),
+        ("x = 1; execute()\n", NOTHING),
+        ("x = 1; execute()\nother()\n", 2),
     ],
 )  # fmt: skip
 def test_the_first_line_that_does_something_is_found(tmp_path, program, line):

@@ -50,8 +50,8 @@ def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def _after(body: list[ast.stmt], line: int) -> Iterator[ast.stmt]:
-    """Yield the statements of a block, and of those around the line in it, that come after the one at the line."""
-    for index, statement in enumerate(body):
+    """Yield the statements of a block, and of those around the line in it, that come after the last one at the line."""
+    for index, statement in reversed(list(enumerate(body))):
         if statement.lineno <= line <= (statement.end_lineno or statement.lineno):
             for name in ("body", "orelse", "finalbody"):
                 inner: list[ast.stmt] = getattr(statement, name, [])

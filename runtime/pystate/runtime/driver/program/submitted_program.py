@@ -6,8 +6,10 @@ import contextlib
 import importlib
 import os
 import runpy
+import shutil
 import sys
 import threading
+import time
 import traceback
 from abc import abstractmethod
 from collections.abc import Callable
@@ -25,6 +27,9 @@ from pystate.runtime.spark.workers.python_files import add_python_files
 
 if TYPE_CHECKING:
     from pystate.core.api.collected_results import ResultQueue
+
+_PARENT_INTERVAL_S = 0.5
+"""How often a process that answers a command looks whether that is still there."""
 
 
 class ProgramTaken(BaseException):
@@ -104,10 +109,11 @@ def answered(words: list[str], answer: Callable[[dict[str, Any], Configuration, 
 
     Args:
         words: The JSON files of request and answer. If modules follow, the request isn't there yet: they are imported
-            meanwhile, and a line on stdin says that it is there.
+            meanwhile, and a line on stdin says that it is there. Their folder is the command's, and goes with it.
         answer: Takes the request, the configuration of the submission, and a folder for files; returns the answer.
     """
     asked, answers = Path(words[0]), Path(words[1])
+    threading.Thread(target=_end_with, args=[os.getppid(), asked.parent], daemon=True).start()
     if len(words) > 2:
         for module in words[2:]:
             importlib.import_module(module)
@@ -126,6 +132,14 @@ def answered(words: list[str], answer: Callable[[dict[str, Any], Configuration, 
         sys.stderr.flush()
     # a session that the program has asked for, and threads of its own, must not keep the process
     os._exit(0)
+
+
+def _end_with(parent: int, folder: Path) -> None:
+    """End this process when the command that started it is gone, with its files: the program may never end by itself."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_INTERVAL_S)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
 
 
 def submitted_configuration(
