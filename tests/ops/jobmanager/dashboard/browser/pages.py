@@ -49,4 +49,5 @@ class Pages:
         return self.page
 
     def check_console(self) -> None:
-        assert [line for line in self.said if not HARMLESS.match(line)] == []
+        said = [line for line in self.said if not HARMLESS.match(line)]
+        assert said == [], said

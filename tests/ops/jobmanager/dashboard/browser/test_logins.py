@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.ops.jobmanager.dashboard.browser.pages import Pages
@@ -92,3 +93,26 @@ def test_a_stolen_cookie_shows_nothing_and_a_stolen_session_ends_with_the_log_ou
     expect(page.get_by_text("You are not logged in any more.")).to_be_visible()
     thief.close()
     own.close()
+
+
+FORBIDDEN = """
+const refuse = () => { throw new DOMException("denied", "SecurityError"); };
+Object.defineProperty(window, "localStorage", { get: refuse });
+"""
+DAMAGED = """for (const name of ["language", "theme"]) localStorage.setItem(`pystate-${name}`, "constructor");"""
+
+
+@pytest.mark.parametrize("kept", [FORBIDDEN, DAMAGED], ids=["forbidden", "damaged"])
+def test_a_browser_may_keep_nothing_or_what_nobody_knows(
+    browser: Browser, manager: ManagerThread, job: str, kept: str
+) -> None:
+    context = browser.new_context(locale="en-GB", color_scheme="dark")
+    context.add_init_script(kept)
+    pages = Pages(context, manager)
+    expect(pages.go(f"/jobs/{job}/state").get_by_role("heading", name=re.compile("A key of"))).to_be_visible()
+    expect(pages.page.locator("html")).to_have_attribute("data-theme", "dark")
+    pages.go("/")
+    pages.page.get_by_role("button", name="中文").click()
+    expect(pages.page.get_by_role("button", name="退出登录")).to_be_visible()
+    pages.check_console()
+    context.close()

@@ -1,4 +1,5 @@
 // REST of the job manager: questions, and answers that follow what changes.
+import { keep, kept } from "./kept.js";
 import { useEffect, useState } from "./preact.js";
 import { t } from "./words.js";
 
@@ -41,8 +42,8 @@ window.addEventListener("storage", (event) => {
   doubt();
   reconnect();
 });
-export const keepKey = (key) => (key ? localStorage.setItem(KEPT, key) : localStorage.removeItem(KEPT));
-const pageKey = () => localStorage.getItem(KEPT) ?? "";
+export const keepKey = (key) => keep(KEPT, key || null);
+const pageKey = () => kept(KEPT) ?? "";
 const headers = () => ({ "pystate-client": "dashboard", "pystate-dashboard": pageKey() });
 
 export async function ask(path, { method = "GET", body } = {}) {

@@ -1,9 +1,11 @@
 // Light or dark: the system's choice, or the person's.
+import { keep, kept } from "./kept.js";
+
 const KEY = "pystate-theme";
 const listeners = new Set();
 const system = window.matchMedia("(prefers-color-scheme: dark)");
 
-export const theme = () => localStorage.getItem(KEY) ?? (system.matches ? "dark" : "light");
+export const theme = () => ["dark", "light"].find((one) => one === kept(KEY)) ?? (system.matches ? "dark" : "light");
 
 let printed = false; // paper is light
 function apply() {
@@ -12,7 +14,7 @@ function apply() {
 }
 
 export function toggleTheme() {
-  localStorage.setItem(KEY, theme() === "dark" ? "light" : "dark");
+  keep(KEY, theme() === "dark" ? "light" : "dark");
   apply();
 }
 

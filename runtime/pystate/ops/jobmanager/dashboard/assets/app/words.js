@@ -1,14 +1,16 @@
 // The words of the page in two languages; the English ones are their own keys.
+import { keep, kept } from "./kept.js";
 import { CHINESE, KINDS } from "./words-zh.js";
 
 const KEY = "pystate-language";
-let chosen = localStorage.getItem(KEY) ?? (navigator.language.startsWith("zh") ? "zh" : "en");
+const LANGUAGES = ["en", "zh"];
+let chosen = LANGUAGES.find((one) => one === kept(KEY)) ?? (navigator.language.startsWith("zh") ? "zh" : "en");
 
 export const language = () => chosen;
 
 export function setLanguage(next) {
   chosen = next;
-  localStorage.setItem(KEY, next);
+  keep(KEY, next);
   document.documentElement.lang = next === "zh" ? "zh-CN" : "en";
 }
 

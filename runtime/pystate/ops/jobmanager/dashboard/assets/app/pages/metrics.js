@@ -3,6 +3,7 @@ import { html, useEffect, useState } from "../preact.js";
 import { Panel, usePages } from "../components.js";
 import { byteRate, bytes, count, duration, rate, time } from "../format.js";
 import { BINARY, Plot, SECONDS, WHOLE } from "../plots.js";
+import { keep, kept } from "../kept.js";
 import { root, serverNow } from "../rest.js";
 import { NO_WATERMARK } from "../tasks.js";
 import { t } from "../words.js";
@@ -14,8 +15,9 @@ const COLORS = ["--c1", "--c4", "--c2", "--c3", "--c5"];
 
 const decimals = (value) => (value === null ? "–" : Math.abs(value) >= 1000 ? count(value) : String(Math.round(value * 1000) / 1000));
 const PLAIN = { told: decimals, ticks: undefined };
-// What a value is told as, and between which values an axis may have its marks, by the unit.
+// What a value is told as, and between which values an axis may have its marks, by the unit; a job's own may have any name.
 const UNITS = {
+  __proto__: null,
   bytes: { told: bytes, ticks: BINARY },
   "bytes/s": { told: byteRate, ticks: BINARY },
   ms: { told: duration, ticks: WHOLE },
@@ -34,9 +36,9 @@ const placeOf = (job) => `pystate-plots ${root.pathname} ${job}`;
 
 function readPicks(job) {
   try {
-    const kept = JSON.parse(localStorage.getItem(placeOf(job)) ?? "[]");
     const isText = (value) => typeof value === "string";
-    return kept.filter((one) => isText(one?.name) && isText(one.subtasks) && [one.vertex, one.task, one.operator].every((part) => isText(part ?? "")));
+    const picks = JSON.parse(kept(placeOf(job)) ?? "[]").filter((one) => isText(one?.name) && isText(one.subtasks) && [one.vertex, one.task, one.operator].every((part) => isText(part ?? "")));
+    return [...new Map(picks.map((one) => [keyOf(one), one])).values()];
   } catch {
     return []; // somebody else has written there
   }
@@ -46,17 +48,13 @@ function readPicks(job) {
 export function usePicks(job) {
   const [{ of, picks }, set] = useState({ of: job, picks: readPicks(job) });
   const now = of === job ? picks : readPicks(job);
-  const keep = (next) => {
-    try {
-      localStorage.setItem(placeOf(job), JSON.stringify(next));
-    } catch {
-      // the browser has no room, or keeps nothing: it is picked until the page is left
-    }
+  const pick = (next) => {
+    keep(placeOf(job), JSON.stringify(next));
     set({ of: job, picks: next });
   };
   const has = (one) => now.some((other) => keyOf(other) === keyOf(one));
-  const toggle = (one) => keep(has(one) ? now.filter((other) => keyOf(other) !== keyOf(one)) : [...now, { vertex: one.vertex ?? null, task: one.task ?? null, operator: one.operator ?? null, name: one.name, subtasks: one.subtasks ?? "" }]);
-  const change = (one, subtasks) => keep(now.map((other) => (keyOf(other) === keyOf(one) ? { ...other, subtasks } : other)));
+  const toggle = (one) => pick(has(one) ? now.filter((other) => keyOf(other) !== keyOf(one)) : [...now, { vertex: one.vertex ?? null, task: one.task ?? null, operator: one.operator ?? null, name: one.name, subtasks: one.subtasks ?? "" }]);
+  const change = (one, subtasks) => pick(now.map((other) => (keyOf(other) === keyOf(one) ? { ...other, subtasks } : other)));
   return { picks: now, has, toggle, change };
 }
 
@@ -99,6 +97,7 @@ export function chosen(text) {
   const parts = text.split(",").map((part) => part.trim()).filter(Boolean).map((part) => /^(\d+)(?:-(\d+))?$/.exec(part));
   if (parts.some((part) => !part)) return null;
   const ranges = parts.map(([, first, last]) => [Number(first), Number(last ?? first)]);
+  if (ranges.some(([first, last]) => first > last)) return null;
   return (index) => !ranges.length || ranges.some(([first, last]) => first <= index && index <= last);
 }
 
