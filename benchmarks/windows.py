@@ -1,12 +1,14 @@
-"""Counts per key in windows: pystate next to Spark's own `groupBy(window(...))` and Flink SQL's window functions.
+"""Counts per key in windows, and interval joins: pystate next to Spark's own and to Flink SQL's.
 
     python benchmarks/windows.py [--rows N] [--keys N] [--parallelism N] [--rounds N] [--windows KIND ...] [--flink PYTHON]
 
-All sides read the same CSV files of (key, time in ms) to their end, count per key in windows of 10 s (tumbling) and
-in windows of 10 s every 2 s (sliding), and throw the results away. Times cover a minute and come in order, so windows
-close while rows come. pystate counts by a function of the program's, and by `count()`, whose sliding windows share
-panes. pystate and Spark run in one session of local[2p + 2], in turn, after a small run of each; Spark keeps its state
-in RocksDB. Flink (`--flink`: a Python with `apache-flink`, such as `make fidelity` installs) runs in a JVM of its own.
+All sides read the same CSV files of (key, time in ms) to their end, count per key in windows of 10 s (tumbling),
+in windows of 10 s every 2 s (sliding) and in sessions with a gap of 10 s (session), or join the rows with themselves,
+each with those of its key from its time on for 1 s (joined), and throw the results away. Times cover a minute and come
+in order, so windows close while rows come. pystate counts by a function of the program's, and by `count()`, whose sliding
+windows share panes. pystate and Spark run in one session of local[2p + 2], in turn, after a small run of each; Spark keeps
+its state in RocksDB. Flink (`--flink`: a Python with `apache-flink`, such as `make fidelity` installs) runs in a JVM of
+its own.
 
 Each side runs over all rows and over a quarter of them. A *whole run* is that over all, from `execute()` to the end of
 the job, with the start of slots, queries and clusters. *Rows/s* are those of three quarters of the rows in the
@@ -39,12 +41,20 @@ from pystate.datastream import (
     AggregateFunction,
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
+    ProcessJoinFunction,
     StreamExecutionEnvironment,
 )
-from pystate.datastream.window import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from pystate.runtime.driver.embedded import LocalExecutor
 
-SIZE_S, SLIDE_S, SPAN_MS = 10, 2, 60_000
+SIZE_S, SLIDE_S, JOINED_S, SPAN_MS = 10, 2, 1, 60_000
+ASSIGNERS = {
+    "tumbling": TumblingEventTimeWindows.of(Time.seconds(SIZE_S)),
+    "sliding": SlidingEventTimeWindows.of(Time.seconds(SIZE_S), Time.seconds(SLIDE_S)),
+    "session": EventTimeSessionWindows.with_gap(Time.seconds(SIZE_S)),
+}
+KINDS = (*ASSIGNERS, "joined")
+PAIRS = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 FLINK = """
 import sys, time
@@ -63,12 +73,17 @@ table.execute_sql("CREATE TABLE gone (k STRING, s TIMESTAMP_LTZ(3), n BIGINT) WI
 windows = {
     "tumbling": "TUMBLE(TABLE rows_in, DESCRIPTOR(t), INTERVAL '10' SECOND)",
     "sliding": "HOP(TABLE rows_in, DESCRIPTOR(t), INTERVAL '2' SECOND, INTERVAL '10' SECOND)",
+    "session": "SESSION(TABLE rows_in PARTITION BY k, DESCRIPTOR(t), INTERVAL '10' SECOND)",
 }
+if kind == "joined":
+    query = (
+        "SELECT l.k, l.t, r.ms FROM rows_in l, rows_in r "
+        "WHERE l.k = r.k AND r.t BETWEEN l.t AND l.t + INTERVAL '1' SECOND"
+    )
+else:
+    query = f"SELECT k, window_start, COUNT(*) FROM {windows[kind]} GROUP BY k, window_start, window_end"
 started = time.perf_counter()
-table.execute_sql(
-    "INSERT INTO gone SELECT k, window_start, COUNT(*) FROM "
-    f"{windows[kind]} GROUP BY k, window_start, window_end"
-).wait()
+table.execute_sql("INSERT INTO gone " + query).wait()
 print("seconds", time.perf_counter() - started)
 """
 
@@ -89,6 +104,13 @@ class Count(AggregateFunction):
         return a + b
 
 
+class Pair(ProcessJoinFunction):
+    """The key, and both times."""
+
+    def process_element(self, left, right, ctx):
+        yield left.key, left.ms, right.ms
+
+
 def write_rows(folder, rows, keys, files=8):
     folder.mkdir()
     per_file = rows // files
@@ -107,16 +129,20 @@ def run_pystate(folder, kind, backend, checkpoints=None, known=False):
             )
         )
     env.set_state_backend(backend)
-    frame = env.spark.readStream.schema("key STRING, ms LONG").option("maxFilesPerTrigger", 2).csv(str(folder))
-    rows = env.from_data_frame(
-        frame, "rows", bounded=True, event_time="ms", watermark_strategy=WatermarkStrategy.for_monotonous_timestamps()
-    )
-    sizes = Time.seconds(SIZE_S), Time.seconds(SLIDE_S)
-    assigner = TumblingEventTimeWindows.of(sizes[0]) if kind == "tumbling" else SlidingEventTimeWindows.of(*sizes)
-    counted = rows.key_by("key", Types.STRING()).window(assigner)
-    if known:
-        counts = counted.count().uid("count")
+
+    def keyed(name):
+        frame = env.spark.readStream.schema("key STRING, ms LONG").option("maxFilesPerTrigger", 2).csv(str(folder))
+        strategy = WatermarkStrategy.for_monotonous_timestamps()
+        rows = env.from_data_frame(frame, name, bounded=True, event_time="ms", watermark_strategy=strategy)
+        return rows.key_by("key", Types.STRING())
+
+    if kind == "joined":
+        joined = keyed("left").interval_join(keyed("right")).between(Time.seconds(0), Time.seconds(JOINED_S))
+        counts = joined.process(Pair(), PAIRS).uid("join")
+    elif known:
+        counts = keyed("rows").window(ASSIGNERS[kind]).count().uid("count")
     else:
+        counted = keyed("rows").window(ASSIGNERS[kind])
         counts = counted.aggregate(Count(), accumulator_type=Types.LONG(), output_type=Types.LONG()).uid("count")
     counts.for_each_batch(lambda frame, epoch: frame.write.format("noop").mode("overwrite").save())
     env.execute("windows")
@@ -124,14 +150,23 @@ def run_pystate(folder, kind, backend, checkpoints=None, known=False):
 
 def run_spark(spark, folder, kind, scratch):
     """Return the largest size of the state on disk."""
-    rows = spark.readStream.schema("key STRING, ms LONG").option("maxFilesPerTrigger", 2).csv(str(folder))
-    timed = rows.withColumn("t", f.timestamp_millis("ms")).withWatermark("t", "0 seconds")
-    window = f.window("t", f"{SIZE_S} seconds", None if kind == "tumbling" else f"{SLIDE_S} seconds")
+
+    def timed():
+        rows = spark.readStream.schema("key STRING, ms LONG").option("maxFilesPerTrigger", 2).csv(str(folder))
+        return rows.withColumn("t", f.timestamp_millis("ms")).withWatermark("t", "0 seconds")
+
+    if kind == "joined":
+        left, right = timed().alias("l"), timed().alias("r")
+        close = f"l.key = r.key AND r.t BETWEEN l.t AND l.t + INTERVAL {JOINED_S} SECONDS"
+        result = left.join(right, f.expr(close)).select("l.key", "l.ms", "r.ms")
+    elif kind == "session":
+        result = timed().groupBy(f.session_window("t", f"{SIZE_S} seconds"), "key").count()
+    else:
+        window = f.window("t", f"{SIZE_S} seconds", None if kind == "tumbling" else f"{SLIDE_S} seconds")
+        result = timed().groupBy(window, "key").count()
     checkpoint = scratch / f"spark-{time.time_ns()}"
     query = (
-        timed.groupBy(window, "key")
-        .count()
-        .writeStream.outputMode("append")
+        result.writeStream.outputMode("append")
         .format("noop")
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
@@ -196,7 +231,7 @@ def main():
     parser.add_argument("--keys", type=int, default=100_000)
     parser.add_argument("--parallelism", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--windows", nargs="+", choices=("tumbling", "sliding"), default=("tumbling", "sliding"))
+    parser.add_argument("--windows", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--flink", metavar="PYTHON")
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="pystate-benchmark-"))
@@ -221,7 +256,7 @@ def main():
         "pystate, count(), rocksdb": lambda folder, kind: timed(
             lambda: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), known=True)
         ),
-        "Spark, groupBy(window), RocksDB": lambda folder, kind: timed(lambda: run_spark(spark, folder, kind, root)),
+        "Spark, RocksDB": lambda folder, kind: timed(lambda: run_spark(spark, folder, kind, root)),
     }
     if options.flink:
         for backend in ("hashmap", "rocksdb"):
@@ -241,7 +276,7 @@ def main():
         "pystate, count(), rocksdb": lambda folder, kind: largest_checkpoint(
             root / f"kr-{kind}", lambda where: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), where, known=True)
         ),
-        "Spark, groupBy(window), RocksDB": lambda folder, kind: run_spark(spark, folder, kind, root),
+        "Spark, RocksDB": lambda folder, kind: run_spark(spark, folder, kind, root),
     }
     if options.flink:
         for backend in ("hashmap", "rocksdb"):
@@ -262,12 +297,13 @@ def main():
         )
         print("| windows | | whole run, s | rows/s | beside Spark | state, bytes |\n|---|---|---|---|---|---|")
         for kind in options.windows:
-            for name, run in sides.items():
+            some = {name: run for name, run in sides.items() if kind != "joined" or "count()" not in name}
+            for name, run in some.items():
                 if not name.startswith("Flink"):  # which starts anew each time
                     run(root / "small", kind)
-            whole, quarter = ({name: [] for name in sides} for _ in range(2))
+            whole, quarter = ({name: [] for name in some} for _ in range(2))
             for _ in range(options.rounds):
-                for name, run in sides.items():
+                for name, run in some.items():
                     quarter[name].append(run(root / "quarter", kind))
                     whole[name].append(run(root / "all", kind))
             wholes = {name: statistics.median(each) for name, each in whole.items()}
@@ -275,7 +311,7 @@ def main():
                 name: options.rows * 0.75 / max(wholes[name] - statistics.median(each), 1e-9)
                 for name, each in quarter.items()
             }
-            of_spark = rates["Spark, groupBy(window), RocksDB"]
+            of_spark = rates["Spark, RocksDB"]
             for name, rate in rates.items():
                 size = states[name](root / "all", kind)
                 print(
