@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from pystate.common.errors import StateError
+from pystate.common.processes.machine_load import PatientDeadline
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.operators.source_operator import MOST_BYTES_PER_EPOCH, SourceOperator
 from pystate.connectors.source import EpochBound
@@ -120,11 +120,12 @@ class SourceTestHarness:
         """Run epochs until the elements so far meet a condition, and return them.
 
         Raises:
-            StateError: They aren't within 20 s.
+            StateError: They aren't within 20 s, or longer on a busy machine.
         """
-        elements, deadline = self.run_epoch(), time.monotonic() + _PATIENCE_S
+        deadline = PatientDeadline(_PATIENCE_S)
+        elements = self.run_epoch()
         while not done(elements):
-            if time.monotonic() > deadline:
+            if deadline.has_passed():
                 message = f"The source has given {len(elements)} elements in {_PATIENCE_S:g} s, and isn't done."
                 raise StateError(message)
             elements += self.run_epoch()
