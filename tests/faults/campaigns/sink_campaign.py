@@ -183,6 +183,7 @@ class SinkCampaign:
         self._start(None)
         while self.report.kills.total() < kills:
             self._feed.feed(self._reader.seen.total(), self._chance)
+            self._target.write_beside()
             time.sleep(self._chance.random() * LONGEST_PAUSE_S)
             deck = deck or self._chance.sample(DECK, len(DECK))
             self._play(deck.pop())
@@ -310,6 +311,8 @@ class SinkCampaign:
         env = StreamExecutionEnvironment.get_execution_environment()
         words = self._feed.stream(env).key_by(lambda word: word, key_type=Types.STRING())
         counted = words.process(Count(faults=self._faults), COUNTED).uid("count")
+        if self._target.row_type is not None:
+            counted = counted.map(tuple, self._target.row_type).uid("rows")
         counted.sink_to(self._target.sink()).uid("sink")
         env.execute(self.report.pair)
 

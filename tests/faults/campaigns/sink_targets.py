@@ -6,6 +6,7 @@ sink needs for the campaign is a class here.
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import Any, ClassVar, Protocol
 
 from pystate.common import Types
 from pystate.common.serialization import Encoder
+from pystate.common.type_info import TypeInformation
 from pystate.connectors.sink import Sink
 from pystate.core.file_systems.places import parse_location
 from pystate.datastream.connectors.file_system import FileSink, FileSource, OutputFileConfig, RollingPolicy
 from tests.connectors.file_system.faulty_disk import files, hidden
 from tests.connectors.folder_sink import FolderSink
+from tests.connectors.lakehouse.tables import ROW
 from tests.faults.workload import Generator, Watched
 
+_BESIDE = "beside "
 Part = list[tuple[str, int]]
 """Words and their counts, in the order in which a reader finds them."""
 
@@ -29,9 +33,11 @@ class Target(Protocol):
 
     Attributes:
         options: What the job needs to get there.
+        row_type: What its rows are; None for words with their counts as they come.
     """
 
     options: Mapping[str, str]
+    row_type: TypeInformation | None
 
     def sink(self) -> Sink[Any]:
         """Make the sink of words with their counts."""
@@ -41,6 +47,9 @@ class Target(Protocol):
 
     def left(self) -> list[str]:
         """Return what isn't visible, of a job that has ended, though the sink promises to clean up."""
+
+    def write_beside(self) -> None:
+        """Write as another program does, where there may be one."""
 
 
 def _pairs(text: str) -> Part:
@@ -52,6 +61,7 @@ class FolderTarget:
     """The sink of the tests: files that are moved from one folder to another."""
 
     options: ClassVar[Mapping[str, str]] = {}
+    row_type = None
 
     def __init__(self, root: Path) -> None:
         self.made = FolderSink(root / "out")
@@ -68,6 +78,9 @@ class FolderTarget:
         """Return nothing: what dead writers have begun stays where it is."""
         return []
 
+    def write_beside(self) -> None:
+        """Do nothing."""
+
 
 class FileTarget:
     """`FileSink` with rows of text.
@@ -78,6 +91,7 @@ class FileTarget:
     """
 
     options: Mapping[str, str] = {}
+    row_type: TypeInformation | None = None
 
     def __init__(self, root: Path, policy: RollingPolicy | None = None) -> None:
         self.root = root / "out"
@@ -96,6 +110,9 @@ class FileTarget:
     def left(self) -> list[str]:
         """Return the files that are still in progress."""
         return [path.name for path in hidden(self.root)]
+
+    def write_beside(self) -> None:
+        """Do nothing."""
 
 
 class PlaceTarget(FileTarget):
@@ -128,6 +145,52 @@ class PlaceTarget(FileTarget):
         if self.uri.startswith("s3:"):
             found += [upload["Key"] for upload in self._fs.list_multipart_uploads(self.uri.split("/")[2])]
         return found
+
+
+class TableTarget:
+    """A table of Delta or Iceberg, which another program appends to all the while.
+
+    Args:
+        root: A folder.
+        tables: `DeltaTables` or `IcebergTables`.
+        upserts: Whether a count replaces the one before it: then the counts below the one that is there count as visible.
+    """
+
+    options: ClassVar[Mapping[str, str]] = {}
+    row_type = ROW
+
+    def __init__(self, root: Path, tables: Callable[[Path], Any], *, upserts: bool) -> None:
+        self.table, self._upserts, self._beside = tables(root), upserts, 0
+
+    def sink(self) -> Sink[Any]:
+        """Make the sink."""
+        return self.table.sink(lambda builder: builder.with_upsert_by("word") if self._upserts else builder)
+
+    def parts(self) -> list[Part]:
+        """Read the table: rows of one checkpoint are in no order over files."""
+        rows = [(row["word"], row["n"]) for row in self.table.dicts()]
+        own = [row for row in rows if not row[0].startswith(_BESIDE)]
+        assert len(rows) - len(own) == self._beside, "rows of the other program are lost or doubled"
+        if not self._upserts:
+            return [[row] for row in own]
+        assert len({word for word, _ in own}) == len(own), f"a word is there twice: {own}"
+        return [[(word, number) for number in range(1, count + 1)] for word, count in own]
+
+    def left(self) -> list[str]:
+        """Return rows that another reader, DuckDB, doesn't read; staged files are left to `remove_orphans`."""
+        self.table.rows()
+        return []
+
+    def write_beside(self) -> None:
+        """Append a row by the library."""
+        from pyiceberg.exceptions import CommitFailedException
+
+        row = {"word": f"{_BESIDE}{self._beside}", "n": 1}
+        while True:
+            with contextlib.suppress(CommitFailedException):  # the job was first
+                self.table.write_beside([row])
+                break
+        self._beside += 1
 
 
 class Feed(Protocol):

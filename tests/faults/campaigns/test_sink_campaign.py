@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import initialize, put_in_force
+from pystate.testing import SinkTestHarness
+from tests.connectors.lakehouse.tables import DeltaTables, IcebergTables
 from tests.engines import on_both_engines
 from tests.faults.campaigns.sink_campaign import HEADER, Reader, SinkCampaign
-from tests.faults.campaigns.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed, PlaceTarget
+from tests.faults.campaigns.sink_targets import FileFeed, FileTarget, FolderTarget, GeneratorFeed, PlaceTarget, TableTarget
 from tests.faults.processes import needs_proc
 
 pytestmark = [needs_proc, pytest.mark.timeout(300)]
 
 FEEDS = {"files": FileFeed, "generator": lambda root, seed: GeneratorFeed()}
-TARGETS = {"folder": FolderTarget, "FileSink": FileTarget}
-PAIRS = [("files", "folder"), ("generator", "FileSink")]
+TABLES = {
+    f"{name} {kind}": partial(TableTarget, tables=tables, upserts=kind == "upserts")
+    for name, tables in {"Delta": DeltaTables, "Iceberg": IcebergTables}.items()
+    for kind in ("appends", "upserts")
+}
+TARGETS = {"folder": FolderTarget, "FileSink": FileTarget, **TABLES}
+PAIRS = [("files", "folder"), ("generator", "FileSink"), *(("files", name) for name in TABLES)]
 
 
 def run(run_job, spark, tmp_path, pair, engine, *, kills, seed):
@@ -52,6 +60,30 @@ def test_the_reader_sees_what_is_wrong(tmp_path, shown, said):
     target.shown = shown
     with pytest.raises(AssertionError, match=said):
         Reader(target, tmp_path).look()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_shows_what_is_wrong(tmp_path, name):
+    target = TABLES[name](tmp_path)
+
+    def write(checkpoint, *rows):
+        with SinkTestHarness(target.sink()) as sink:
+            sink.open()
+            sink.process_elements(rows)
+            sink.snapshot(checkpoint)
+            sink.notify_of_completed_checkpoint(checkpoint)
+
+    write(1, ("a", 1), ("b", 1))
+    target.write_beside()
+    write(2, ("a", 2))
+    assert sorted(pair for part in target.parts() for pair in part) == [("a", 1), ("a", 2), ("b", 1)]
+    assert target.left() == []
+    target.table.write_beside([{"word": "a", "n": 2}])
+    with pytest.raises(AssertionError, match="twice" if "upserts" in name else "doubled"):
+        Reader(target, tmp_path).look()
+    target.table.write_beside([{"word": "beside 0", "n": 1}])
+    with pytest.raises(AssertionError, match="of the other program"):
+        target.parts()
 
 
 @pytest.mark.slow  # tests/faults/campaigns/test_pairs_campaign.py has the sinks of the product in short
