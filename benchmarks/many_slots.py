@@ -9,7 +9,7 @@ Spark, no records. Figures are the driver's: processor time of its process, thre
 - *registered*: from the first connection to the last slot's.
 - *packed*: what is deployed to all slots made bytes.
 - *idle*: processor time a second while nothing but heartbeats comes.
-- *a call*: to all slots, such as the end of an epoch.
+- *a call*: to all slots, such as the end of an epoch. Heartbeats pause here and in a checkpoint: *idle* says what they cost.
 - *a checkpoint*: from its trigger to its completion, each subtask with one handle.
 - *metrics*: those of all subtasks gathered and made JSON, as for a scrape.
 """
@@ -98,12 +98,22 @@ def report(index, uids):
     return told
 
 
+def follow(beats):
+    """Let heartbeats pause and go on, as the driver's process says."""
+    for line in sys.stdin:
+        (beats.set if line == "beat\n" else beats.clear)()
+
+
 def run_slots(first, count, slots, tasks, host, port, secret):
     uids = uids_of(tasks)
     held = [Slot(index, slots, uids, (host, port), secret.encode()) for index in range(first, first + count)]
     reports = [report(index, uids) for index in range(first, first + count)]
+    beats = threading.Event()
+    beats.set()
+    threading.Thread(target=follow, args=(beats,), daemon=True).start()
     print("ready", flush=True)
     while True:
+        beats.wait()
         started = time.monotonic()
         for number, (slot, metrics) in enumerate(zip(held, reports, strict=True)):
             try:
@@ -173,6 +183,13 @@ def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def say(children, word):
+    for child in children:
+        child.stdin.write(f"{word}\n".encode())
+        child.stdin.flush()
+    time.sleep(2)  # a round of heartbeats may be under way
+
+
 def coordinator_of(root, slots, uids, driver, pool):
     spark = root / "spark"
     for log in ("offsets", "commits"):
@@ -210,6 +227,7 @@ def measured(slots, count, processes, seconds, root):
                 host,
                 str(port),
             ],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
         for first in range(0, slots, per_process)
@@ -226,10 +244,12 @@ def measured(slots, count, processes, seconds, root):
         time.sleep(0.1)
         pool.silent_slot()
     idle = (time.process_time() - processor) / seconds
+    say(children, "pause")
     call = median_spent(lambda: pool.call_all("finish_epoch", lambda _: {"epoch": 1, "barrier": None}, bounded="finish"))
     scan_seldom(YOUNG_OBJECTS_OF_DRIVER)  # as a driver does
     coordinator = coordinator_of(root, slots, uids, driver, pool)
     checkpoint = median_spent(lambda: coordinator.trigger_checkpoint().result(600))
+    say(children, "beat")
     size = max(path.stat().st_size for path in (root / "checkpoints").rglob("_metadata"))
 
     def scrape():

@@ -492,13 +492,43 @@ class ControlClient:
             ConnectionLostError: The peer went away.
             PystateError: What the peer answered.
         """
-        with self._lock:
-            try:
-                send_message(self._connection, {"op": op, **arguments})
-                reply = receive_message(self._connection)
-            except (EOFError, OSError) as error:
-                message = f"The connection was lost during {op!r}: {error!r}"
-                raise ConnectionLostError(message) from error
+        self._lock.acquire()  # let go by _answer
+        self._send(op, arguments)
+        return self._answer(op)
+
+    def begin(self, op: str, **arguments: Any) -> Callable[[], Any] | None:
+        """Send one request, and return what waits for its answer; that must be called once, in any thread.
+
+        It doesn't wait for long when the descriptor is readable.
+
+        Returns:
+            None if nothing was sent: another thread's call is under way, or the connection is encrypted, so that a readable
+            descriptor need not mean an answer.
+
+        Raises:
+            ConnectionLostError: The peer went away.
+        """
+        if self._connection.session is not None or not self._lock.acquire(blocking=False):
+            return None
+        self._send(op, arguments)
+        return lambda: self._answer(op)
+
+    def _send(self, op: str, arguments: dict[str, Any]) -> None:
+        try:
+            send_message(self._connection, {"op": op, **arguments})
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, (EOFError, OSError)):
+                raise _lost(op, error) from error
+            raise
+
+    def _answer(self, op: str) -> Any:
+        try:
+            reply = receive_message(self._connection)
+        except (EOFError, OSError) as error:
+            raise _lost(op, error) from error
+        finally:
+            self._lock.release()
         if reply["ok"]:
             return reply["value"]
         raise error_from_dict(reply["error"])
@@ -516,3 +546,7 @@ class ControlClient:
         self.hang_up()
         with self._lock, contextlib.suppress(OSError):  # no thread reads from its descriptor any more
             self._connection.close()
+
+
+def _lost(op: str, error: BaseException) -> ConnectionLostError:
+    return ConnectionLostError(f"The connection was lost during {op!r}: {error!r}")

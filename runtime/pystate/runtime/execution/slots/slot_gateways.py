@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any, NoReturn
 
 from pystate.common.errors import ConnectionLostError, PystateError
+from pystate.runtime.execution.slots.awaited_answers import AwaitedAnswers
 from pystate.runtime.execution.slots.registered_slot import RegisteredSlot
 
 _WATCH_S = 0.1
@@ -66,19 +68,43 @@ class SlotGateways:
             PystateError: A slot answered with an error, a slot is lost or silent, or the attempt has ended.
         """
 
-        def call(slot: RegisteredSlot) -> Any:
-            answer = slot.control.call(op, **arguments(slot.index))
+        def answer_of(slot: RegisteredSlot, wait_for_answer: Callable[[], Any]) -> Any:
+            answer = wait_for_answer()
             answered(slot.index)
             return answer
 
         limit_s = self._timeout_s
         deadline = None if bounded is None or limit_s is None else time.monotonic() + limit_s
-        calls = {self._calls.submit(call, slot): slot.index for slot in self._slots()}
-        while left := wait(calls, _WATCH_S).not_done:
+        calls: dict[Future[Any], int] = {}
+
+        def watch(unanswered: Iterable[int]) -> None:
+            nonlocal deadline
             self._check_alive()
             if deadline is not None and time.monotonic() >= deadline:
-                self._slots_hang(sorted(calls[one] for one in left), str(bounded), limit_s or 0.0)
+                left = [*unanswered, *(index for one, index in calls.items() if not one.done())]
+                self._slots_hang(sorted(left), str(bounded), limit_s or 0.0)
                 deadline = None  # the attempt ends, and with it the wait
+
+        def arrived(slot: RegisteredSlot, waits: Callable[[], Any]) -> None:
+            calls[self._calls.submit(answer_of, slot, waits)] = slot.index
+
+        with AwaitedAnswers(arrived) as sent:
+            for slot in self._slots():
+                words = arguments(slot.index)
+                try:
+                    waits = slot.control.begin(op, **words)
+                except ConnectionLostError as error:
+                    sent.arrived(slot, partial(_raise, error))
+                    continue
+                if waits is None:
+                    sent.arrived(slot, partial(slot.control.call, op, **words))
+                else:
+                    sent.add(slot, waits)
+            while sent:
+                if not sent.look(_WATCH_S):
+                    watch(sent.slots)
+        while wait(calls, _WATCH_S).not_done:
+            watch(())
         answers = {}
         for done, index in calls.items():
             try:
@@ -119,3 +145,7 @@ class SlotGateways:
     def close(self) -> None:
         """Stop calling."""
         self._calls.shutdown(wait=False, cancel_futures=True)
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
