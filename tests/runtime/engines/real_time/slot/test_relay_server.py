@@ -205,6 +205,21 @@ def test_a_frame_that_the_receiver_refuses_fails_the_receiver(pair):
     assert error.message == "out of order"
 
 
+@pytest.mark.parametrize("error", [MemoryError(), OSError("disk")])
+def test_a_frame_that_there_is_no_memory_for_fails_the_receiver(pair, monkeypatch, error):
+    """It may be the last one: then who has sent it never sees that the connection is closed, and the job would hang."""
+    sender, receiver, _, lost, come = pair
+
+    def refuse(_frame):
+        raise error
+
+    monkeypatch.setattr(receiver, "_receive", refuse)
+    come()
+    sender.send(packed(0))
+    (found,) = wait_until(lambda: list(lost))
+    assert repr(error) in found.message
+
+
 def test_a_slot_of_another_attempt_takes_no_frames(pair):
     *_, come = pair
     with pytest.raises(ControlError, match="serves attempt 2"):

@@ -155,11 +155,11 @@ class RelayPort:
             self._senders.add(connection)
         send_message(connection, {"ok": True})
         try:
-            while True:
-                self._receive(unpack_frame(connection.recv_bytes()))
-        except PystateError as error:
+            while (frame := _next_frame(connection)) is not None:
+                self._receive(unpack_frame(frame))
+        except Exception as error:  # whatever it is: the frame is lost, and who has sent it may send no other that fails
             if not self._closed:
-                self._lost(error)
+                self._lost(error if isinstance(error, PystateError) else _not_taken(error))
         finally:
             with self._changed:
                 self._senders.discard(connection)
@@ -276,6 +276,18 @@ class RelayServer(AttemptServer[Mapping[Place, HasPort]]):
             message = "Spark has started a relay again; what the first one had under way is lost."
             raise ControlError(message)
         return subtask.port
+
+
+def _next_frame(connection: Peer) -> bytes | None:
+    """Return the next frame of a subtask of another slot; None once that is gone."""
+    try:
+        return connection.recv_bytes()
+    except (EOFError, OSError):
+        return None
+
+
+def _not_taken(error: Exception) -> ControlError:
+    return ControlError(f"A frame of another slot came, and can't be taken: {error!r}")
 
 
 def introduce(connection: Peer, header: RelayHeader) -> None:
