@@ -6,7 +6,7 @@ from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.core.api.executor import Executor
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 
 
 class NoExecutor(Executor):

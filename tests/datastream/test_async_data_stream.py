@@ -12,8 +12,8 @@ from pystate.common import Types, WatermarkStrategy
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Duration, Time
 from pystate.core.api.executor import current_executor, register_executor
-from pystate.core.api.job_graph import StreamGraph
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.datastream import (
     AsyncDataStream,
     AsyncFunction,

@@ -9,7 +9,7 @@ import pytest
 from pystate.common import ConfigOptions, Configuration, Duration, Encoder, RestartStrategies, SimpleStringSchema, Types
 from pystate.common.errors import ConfigurationError, JobGraphError
 from pystate.common.serialization import RowFieldExtractorSchema
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.datastream import (
     EmbeddedRocksDBStateBackend,
     FileSystemCheckpointStorage,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import StreamGraph
 from pystate.core.api.json_plan import json_plan
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.datastream import DataStream
 
 

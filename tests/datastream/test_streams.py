@@ -12,7 +12,8 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobExecutionError, JobGraphError, RecordError, RestoreError
 from pystate.connectors.generated.collection_offset import collection_offset
 from pystate.core.api.executor import for_widest_step, register_executor
-from pystate.core.api.job_graph import StreamGraph, Transformation
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import Transformation
 from pystate.core.records.codec import RecordCodec
 from pystate.datastream import (
     BroadcastProcessFunction,

@@ -12,7 +12,8 @@ import pystate.datastream.window
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
 from pystate.common.time import Time
-from pystate.core.api.job_graph import OperatorKind, StreamGraph, live_children
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import OperatorKind, live_children
 from pystate.datastream import (
     AggregateFunction,
     AllWindowFunction,

@@ -21,7 +21,7 @@ from pystate.common.files.home import PystateHome
 from pystate.common.job_client import JobClient
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.core.api.executor import Executor, JobExecutionResult, current_executor, register_executor
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.datastream import (
     AggregateFunction,
     DataStream,

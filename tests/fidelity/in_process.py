@@ -22,7 +22,8 @@ from pyspark.serializers import CloudPickleSerializer
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
 from pystate.core.api.executor import Executor, JobExecutionResult
-from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import SinkKind, SourceTransformation
 from pystate.core.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, TIMESTAMP_FIELD, RecordCodec
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode

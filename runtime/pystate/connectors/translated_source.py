@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from pystate.common.type_info import TypeInformation
     from pystate.common.watermark_strategy import WatermarkStrategy
-    from pystate.core.api.job_graph import SourceTransformation
+    from pystate.core.api.transformations import SourceTransformation
 
 
 class TranslatedSource(ABC):

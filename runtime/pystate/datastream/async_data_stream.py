@@ -11,8 +11,8 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.async_function import AsyncFunction, AsyncFunctionDescriptor
 from pystate.core.api.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy, NoRetryStrategy
 from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
-from pystate.core.api.job_graph import OneInputTransformation
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import OneInputTransformation
 from pystate.core.api.window.triggers import milliseconds
 from pystate.datastream.data_stream import DataStream
 from pystate.datastream.wrong_functions import shown

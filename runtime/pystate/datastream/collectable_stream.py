@@ -11,16 +11,16 @@ import pyarrow as pa
 
 from pystate.common.errors import JobGraphError
 from pystate.core.api.collected_results import CloseableIterator, ResultQueue
-from pystate.core.api.job_graph import (
+from pystate.core.api.notebook_steps import copied_upstream, detach_unread
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     SinkKind,
     SinkTransformation,
     SourceTransformation,
-    StreamGraph,
     Transformation,
     element_type,
     without_key,
 )
-from pystate.core.api.notebook_steps import copied_upstream, detach_unread
 from pystate.core.records.codec import RecordCodec
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.preview import Preview, PreviewEnd

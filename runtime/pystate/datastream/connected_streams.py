@@ -16,9 +16,9 @@ from pystate.core.api.functions import (
     KeyedCoProcessFunction,
     KeySelector,
 )
-from pystate.core.api.job_graph import KeyByTransformation, Transformation, TwoInputTransformation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.transformations import KeyByTransformation, Transformation, TwoInputTransformation
 from pystate.datastream.wrong_functions import check_function
 
 Key = str | Callable[[Any], Any] | KeySelector

@@ -26,7 +26,10 @@ from pystate.core.api.functions import (
     ReduceFunction,
     SinkFunction,
 )
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     Partitioning,
@@ -42,9 +45,6 @@ from pystate.core.api.job_graph import (
     element_type,
     without_key,
 )
-from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.api.output_tag import OutputTag
-from pystate.core.api.state import MapStateDescriptor
 from pystate.core.api.window.assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner, WindowAssigner
 from pystate.datastream.collectable_stream import CollectableStream
 from pystate.datastream.connected_streams import BroadcastConnectedStream, BroadcastStream, ConnectedStreams

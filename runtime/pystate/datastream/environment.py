@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 from pystate.datastream.data_stream import DataStream
 from pystate.datastream.execution_environment import ExecutionEnvironment
 from pystate.datastream.wrong_functions import shown

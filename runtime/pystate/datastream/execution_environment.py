@@ -25,15 +25,10 @@ from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.source import Source, SourceFunction
 from pystate.connectors.translated_source import TranslatedSource
 from pystate.core.api.executor import current_executor, for_widest_step
-from pystate.core.api.job_graph import (
-    OwnSourceTransformation,
-    SinkTransformation,
-    SourceTransformation,
-    StreamGraph,
-    element_type,
-)
 from pystate.core.api.json_plan import json_plan
 from pystate.core.api.notebook_steps import drop_replaced
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import OwnSourceTransformation, SinkTransformation, SourceTransformation, element_type
 from pystate.datastream.connectors.file_system import FileSource
 from pystate.datastream.execution_settings import ExecutionSettings
 from pystate.datastream.wrong_functions import shown

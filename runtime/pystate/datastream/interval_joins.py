@@ -9,10 +9,10 @@ from pystate.common.time import Duration, Time
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.core.api.interval_join_operation import IntervalJoinOperation
-from pystate.core.api.job_graph import KeyByTransformation, TwoInputTransformation
 from pystate.core.api.join_functions import ProcessJoinFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.transformations import KeyByTransformation, TwoInputTransformation
 from pystate.core.api.window.triggers import milliseconds
 from pystate.datastream.connected_streams import InputStream
 from pystate.datastream.wrong_functions import shown

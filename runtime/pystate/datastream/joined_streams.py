@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, Types
 from pystate.core.api.functions import KeySelector
-from pystate.core.api.job_graph import OneInputTransformation, UnionTransformation, without_key
 from pystate.core.api.join_functions import CoGroupFunction, FlatJoinFunction, JoinFunction
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import OneInputTransformation, UnionTransformation, without_key
 from pystate.core.api.window.assigners import WindowAssigner
 from pystate.core.api.window.co_group import (
     CoGroupWindowFunction,

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from pystate.common.errors import JobGraphError
 from pystate.core.api.functions import Function, KeySelector, Partitioner
-from pystate.core.api.job_graph import (
+from pystate.core.api.transformations import (
     CustomPartitionTransformation,
     KeyByTransformation,
     Partitioning,

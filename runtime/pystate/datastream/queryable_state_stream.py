@@ -7,8 +7,8 @@ from typing import Any
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.functions import KeyedProcessFunction, RuntimeContext, SinkFunction
-from pystate.core.api.job_graph import Transformation
 from pystate.core.api.state import ReducingStateDescriptor, StateDescriptor, ValueStateDescriptor
+from pystate.core.api.transformations import Transformation
 from pystate.datastream.step_settings import StepSettings
 
 QueryableDescriptor = ValueStateDescriptor | ReducingStateDescriptor

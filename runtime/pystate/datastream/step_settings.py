@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import MAX_PARALLELISM_LIMIT
 from pystate.common.text.plain_text import check_text
-from pystate.core.api.job_graph import Transformation, VirtualTransformation
+from pystate.core.api.transformations import Transformation, VirtualTransformation
 
 SelfStep = TypeVar("SelfStep", bound="StepSettings")
 

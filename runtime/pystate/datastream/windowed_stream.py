@@ -11,9 +11,9 @@ from pystate.common.type_info import TypeInformation, Types
 from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation, check_field
 from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListener, ListCheckpointed
 from pystate.core.api.functions import AggregateFunction, Function, ReduceFunction
-from pystate.core.api.job_graph import OneInputTransformation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.transformations import OneInputTransformation
 from pystate.core.api.window.assigners import MergingWindowAssigner, WindowAssigner
 from pystate.core.api.window.evictors import Evictor
 from pystate.core.api.window.triggers import Trigger

@@ -20,7 +20,8 @@ from pystate.common.row import Row
 from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.core.api.executor import register_executor, registered_executor
-from pystate.core.api.job_graph import OneInputTransformation, StreamGraph, TwoInputTransformation
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import OneInputTransformation, TwoInputTransformation
 from pystate.runtime.driver.program.submitted_program import GraphExecutor, run_to_execute
 from pystate.runtime.driver.program.without_spark import without_spark
 from pystate.testing.program_harness import ProgramHarness, Step

@@ -23,7 +23,9 @@ from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation
 from pystate.common.user_code.user_errors import user_failure
 from pystate.core.api.checkpointed import CheckpointedFunction, ListCheckpointed
-from pystate.core.api.job_graph import (
+from pystate.core.api.output_tag import OutputTag
+from pystate.core.api.timer_service import TimeDomain
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     Partitioning,
@@ -32,8 +34,6 @@ from pystate.core.api.job_graph import (
     Transformation,
     TwoInputTransformation,
 )
-from pystate.core.api.output_tag import OutputTag
-from pystate.core.api.timer_service import TimeDomain
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.records.codec import TIMESTAMP_FIELD
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle

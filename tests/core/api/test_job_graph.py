@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystate.common import WatermarkStrategy
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from tests.runtime.plan.programs import keyed, mapped, printed, process, source, united
 
 

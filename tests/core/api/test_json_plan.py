@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import (
+from pystate.core.api.json_plan import json_plan
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     Partitioning,
     PartitionTransformation,
     SinkTransformation,
     SourceTransformation,
-    StreamGraph,
     TwoInputTransformation,
     UnionTransformation,
 )
-from pystate.core.api.json_plan import json_plan
-from pystate.core.api.operator_kind import OperatorKind
 
 
 def edges(graph: StreamGraph, parallelism: int = 2) -> dict[str, list[tuple[str, str, str]]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.time import Time
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.core.api.window.assigners import TumblingEventTimeWindows
 from pystate.runtime.driver.program.job_planning import plan_job
 from tests.runtime.plan.programs import ROWS, printed, source

@@ -14,8 +14,9 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobCancelledError
 from pystate.common.files.home import JobDirectory, PystateHome, new_job_id
 from pystate.common.job_status import JobStatus
-from pystate.core.api.job_graph import OneInputTransformation, StreamGraph
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import OneInputTransformation
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.driver.job_master import JobMaster
 from pystate.runtime.execution import starvation_watch

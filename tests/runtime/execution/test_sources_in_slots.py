@@ -6,7 +6,8 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import OwnSourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import OwnSourceTransformation
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.datastream.formats.csv import CsvReaderFormat, CsvSchema

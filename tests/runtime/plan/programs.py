@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pystate.common import Types
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     PartitionTransformation,
     SinkKind,
     SinkTransformation,
     SourceTransformation,
-    StreamGraph,
     TwoInputTransformation,
     UnionTransformation,
 )
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.datastream import CoMapFunction, KeyedCoProcessFunction, KeyedProcessFunction
 from pystate.runtime.plan.planner import JobPlanner
 

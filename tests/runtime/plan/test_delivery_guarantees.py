@@ -11,15 +11,15 @@ from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.sink import DeliveryGuarantee, Sink
 from pystate.core.api.functions import SinkFunction
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     OwnSourceTransformation,
     SinkKind,
     SinkTransformation,
-    StreamGraph,
 )
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.window.assigners import TumblingEventTimeWindows, TumblingProcessingTimeWindows
 from pystate.core.api.window.triggers import (
     ContinuousProcessingTimeTrigger,

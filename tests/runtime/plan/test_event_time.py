@@ -4,8 +4,9 @@ import pytest
 
 from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import StreamGraph, TimestampsTransformation
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import TimestampsTransformation
 from pystate.datastream import KeyedProcessFunction
 from pystate.runtime.engines.micro_batch.spark.level import levels_of
 from pystate.runtime.plan.plan_nodes import plan_nodes

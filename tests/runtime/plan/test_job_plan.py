@@ -2,8 +2,9 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import Partitioning, SinkKind, SinkTransformation, StreamGraph
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import Partitioning, SinkKind, SinkTransformation
 from pystate.datastream import CheckpointedFunction, MapFunction, SinkFunction
 from pystate.runtime.plan.job_plan import edges_of, vertex_id
 from pystate.runtime.plan.task_output import OutputKind, Routing

@@ -8,14 +8,14 @@ from pystate.common import Duration, Time, WatermarkStrategy
 from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.source import SourceFunction
 from pystate.core.api.interval_join_operation import IntervalJoinOperation
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     OneInputTransformation,
     OwnSourceTransformation,
-    StreamGraph,
     TimestampsTransformation,
     TwoInputTransformation,
 )
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.window.assigners import (
     CountTumblingWindowAssigner,
     EventTimeSessionWindows,

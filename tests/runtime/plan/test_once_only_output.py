@@ -7,7 +7,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import DeliveryGuarantee
-from pystate.core.api.job_graph import SinkKind, SinkTransformation
+from pystate.core.api.transformations import SinkKind, SinkTransformation
 from pystate.runtime.driver.older_checkpoints import OlderCheckpoints
 from pystate.runtime.plan.once_only_output import once_only_sinks
 from tests.connectors.folder_sink import FolderSink

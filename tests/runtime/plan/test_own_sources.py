@@ -6,8 +6,8 @@ from pystate.common import Duration, Types, WatermarkStrategy
 from pystate.connectors.file_system.split_file_source import SplitFileSource
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.operators.source_operator import SourceOperator
-from pystate.core.api.job_graph import OwnSourceTransformation
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import OwnSourceTransformation
 from pystate.runtime.engines.micro_batch.spark.level import levels_of
 from pystate.runtime.plan.event_time import own_source_channel
 from pystate.runtime.plan.task_output import Routing

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import jsonschema_rs
 
-from pystate.core.api.job_graph import Partitioning
+from pystate.core.api.transformations import Partitioning
 from pystate.ops.jobmanager.rest.schemas import schema_of
 from pystate.runtime.plan.job_plan import vertex_id
 from pystate.runtime.plan.plan_nodes import plan_nodes

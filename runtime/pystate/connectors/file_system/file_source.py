@@ -17,7 +17,7 @@ from pystate.connectors.file_system.formats.file_content import TextEncoding
 from pystate.connectors.file_system.formats.split_format import SplitFormat, TextLines
 from pystate.connectors.file_system.split_file_source import SplitFileSource
 from pystate.connectors.translated_source import TranslatedSource
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

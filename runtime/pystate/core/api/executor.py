@@ -19,7 +19,7 @@ from pystate.common.job_execution_result import JobExecutionResult
 if TYPE_CHECKING:
     from pystate.common.configuration.configuration import Configuration
     from pystate.core.api.collected_results import ResultQueue
-    from pystate.core.api.job_graph import StreamGraph
+    from pystate.core.api.stream_graph import StreamGraph
 
 _EMBEDDED = ("pystate.runtime.driver.embedded", "EmbeddedExecutor")
 

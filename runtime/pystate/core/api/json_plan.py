@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pystate.core.api.job_graph import (
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     KeyByTransformation,
     PartitionTransformation,
     SinkTransformation,
     SourceTransformation,
-    StreamGraph,
     Transformation,
     TwoInputTransformation,
     VirtualTransformation,

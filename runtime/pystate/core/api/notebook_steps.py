@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import copy
 
-from pystate.core.api.job_graph import SourceTransformation, Transformation
+from pystate.core.api.transformations import SourceTransformation, Transformation
 
 
 def copied_upstream(step: Transformation) -> tuple[Transformation, list[SourceTransformation]]:

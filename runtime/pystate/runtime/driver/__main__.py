@@ -31,7 +31,7 @@ from pystate.common.processes.garbage_collector import YOUNG_OBJECTS_OF_DRIVER, 
 from pystate.common.text.bounded_text import first_line
 from pystate.common.user_code.user_frames import add_user_frame
 from pystate.core.api.executor import register_executor
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.runtime.driver.control_endpoint import ControlEndpoint
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.job_master import JobMaster

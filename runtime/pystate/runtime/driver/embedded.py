@@ -27,7 +27,7 @@ from pystate.common.job_execution_result import JobExecutionResult
 from pystate.common.job_status import JobStatus
 from pystate.common.processes.control import new_secret
 from pystate.core.api.executor import Executor, for_widest_step
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.runtime.driver.control_endpoint import ControlEndpoint
 from pystate.runtime.driver.engines import job_engine
 from pystate.runtime.driver.job_master import JobMaster

@@ -16,7 +16,7 @@ from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import DriverReplacedError, JobCancelledError, PystateError
 from pystate.common.files.home import JobDirectory, PystateHome
 from pystate.common.job_status import JobStatus
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.core.metrics.store import DriverMetrics
 from pystate.core.queryable.proxy.kv_state_client_proxy import KvStateClientProxy, not_queryable, start_proxy
 from pystate.core.snapshot.metadata import SavepointFormatType

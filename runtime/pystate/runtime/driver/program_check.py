@@ -28,7 +28,8 @@ from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
 from pystate.common.user_code.taken import refusals_collected
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import user_frame
-from pystate.core.api.job_graph import StreamGraph, element_type
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import element_type
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.state.base.loader import check_state_backend
 from pystate.core.state.base.state_schema import StateSchema, resolve_migration

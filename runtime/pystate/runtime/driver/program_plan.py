@@ -16,8 +16,8 @@ from pystate.common.configuration.file_system_settings import initialize
 from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
 from pystate.common.configuration.groups.execution_options import CoreOptions, PipelineOptions
 from pystate.common.errors import PystateError
-from pystate.core.api.job_graph import StreamGraph
 from pystate.core.api.json_plan import json_plan
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.runtime.driver.program.early_check import check_program
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.driver.program.restore_check import check_against

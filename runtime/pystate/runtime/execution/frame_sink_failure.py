@@ -5,7 +5,7 @@ from __future__ import annotations
 from pystate.common.errors import UserFunctionError
 from pystate.common.user_code.user_errors import user_failure
 from pystate.common.user_code.user_frames import user_frame, user_stack_trace
-from pystate.core.api.job_graph import SinkTransformation
+from pystate.core.api.transformations import SinkTransformation
 
 
 def failure_of_frame_sink(step: SinkTransformation, error: BaseException) -> UserFunctionError:

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from pystate.common.job_status import JobStatus
 from pystate.common.type_info import TypeInformation
-from pystate.core.api.job_graph import SourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import SourceTransformation
 from pystate.core.metrics.sample import MetricSample
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.execution.engine import Engine

@@ -10,7 +10,8 @@ from pystate.common.type_info import TypeInformation, Types
 from pystate.connectors.generated.collection_source import CollectionSource
 from pystate.connectors.operators.source_operator import SourceOperator
 from pystate.connectors.source import Source, StartsAt
-from pystate.core.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import OwnSourceTransformation, SourceTransformation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -20,9 +20,9 @@ from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListen
 from pystate.core.api.functions import (
     Function,
 )
-from pystate.core.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import MapStateDescriptor
+from pystate.core.api.transformations import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.runtime.plan.task_output import OutputSpec
 
 CHECKPOINT_MIXINS = (CheckpointedFunction, ListCheckpointed, CheckpointListener)

@@ -20,12 +20,12 @@ from pystate.common.configuration.state_settings import StateSettings, is_checkp
 from pystate.common.stream_guarantee import EndToEndGuarantee, StreamGuarantee
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import DeliveryGuarantee, Sink, SupportsCommitter
-from pystate.core.api.job_graph import (
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     OwnSourceTransformation,
     SinkKind,
     SinkTransformation,
     SourceTransformation,
-    StreamGraph,
     Transformation,
 )
 from pystate.core.api.window.window_operation import WindowOperation

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.source import Source
 from pystate.core.api.functions import Function
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import (
     OneInputTransformation,
     OwnSourceTransformation,
     SinkTransformation,
@@ -19,7 +20,6 @@ from pystate.core.api.job_graph import (
     Transformation,
     TwoInputTransformation,
 )
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.runtime.plan.chain import Chain, ChainNode
 from pystate.runtime.plan.job_plan import JobPlan, edges_of
 from pystate.runtime.plan.task_output import OutputSpec

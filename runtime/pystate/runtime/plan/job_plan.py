@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pystate.common.errors import JobGraphError
 from pystate.common.stream_guarantee import StreamGuarantee
 from pystate.common.type_info import TypeInformation, TypeKind
-from pystate.core.api.job_graph import SinkKind, SinkTransformation, SourceTransformation
+from pystate.core.api.transformations import SinkKind, SinkTransformation, SourceTransformation
 from pystate.core.records.codec import RESERVED_PREFIX
 from pystate.runtime.plan.chain import Chain
 from pystate.runtime.plan.task import TaskSpec

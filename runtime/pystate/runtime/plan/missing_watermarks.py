@@ -10,16 +10,16 @@ from typing import Any
 from pystate.common.user_code.used_names import uses_name
 from pystate.connectors.source import SourceFunction
 from pystate.core.api.interval_join_operation import IntervalJoinOperation
-from pystate.core.api.job_graph import (
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.timer_service import TimerService
+from pystate.core.api.transformations import (
     OneInputTransformation,
     OwnSourceTransformation,
     SourceTransformation,
-    StreamGraph,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
 )
-from pystate.core.api.timer_service import TimerService
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.runtime.plan.chain import has_on_timer
 

@@ -7,7 +7,7 @@ from pystate.common.configuration.groups.checkpointing_options import Checkpoint
 from pystate.connectors.delivery_guarantee import DeliveryGuarantee
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.sink import SupportsCommitter
-from pystate.core.api.job_graph import SinkKind
+from pystate.core.api.transformations import SinkKind
 from pystate.runtime.plan.chain import function_object
 from pystate.runtime.plan.delivery_guarantees import sink_name
 from pystate.runtime.plan.job_plan import JobPlan

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pystate.core.api.job_graph import (
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     Partitioning,
     PartitionTransformation,
     SideOutputTransformation,
-    StreamGraph,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,

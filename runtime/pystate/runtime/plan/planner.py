@@ -18,7 +18,9 @@ from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation, Types
 from pystate.core.api.functions import Function
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     CustomPartitionTransformation,
     KeyByTransformation,
     OneInputTransformation,
@@ -29,14 +31,12 @@ from pystate.core.api.job_graph import (
     SinkKind,
     SinkTransformation,
     SourceTransformation,
-    StreamGraph,
     TimestampsTransformation,
     Transformation,
     TwoInputTransformation,
     as_written,
     live_children,
 )
-from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.records.codec import KEY_FIELD, PARTITION_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.formats.all_formats import is_immutable

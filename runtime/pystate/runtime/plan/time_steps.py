@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pystate.core.api.interval_join_operation import IntervalJoinOperation
-from pystate.core.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
+from pystate.core.api.transformations import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.runtime.plan.chain import has_on_timer
 from pystate.runtime.plan.job_plan import JobPlan

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pystate.connectors.generated.collection_offset import check_offset, collection_offset, parse_offset
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 from pystate.core.records.codec import RecordCodec
 from pystate.runtime.slot.output_buffer import BYTES_PER_BATCH
 

@@ -13,7 +13,7 @@ from pystate.common.files.home import PystateHome, read_json
 from pystate.common.watermark_strategy import WatermarkStrategy
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.core.api.executor import register_executor
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import FileSource, StreamFormat
 from pystate.runtime.driver.embedded import LocalExecutor

@@ -8,7 +8,7 @@ from pystate.common.configuration.groups.execution_options import ExecutionOptio
 from pystate.common.configuration.groups.restart_strategy_options import RestartStrategyType
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.runtime.driver.program.resolved_execution_mode import in_execution_mode
 from pystate.runtime.job_folder.restart_strategies import restart_strategy

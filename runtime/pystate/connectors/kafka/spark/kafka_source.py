@@ -33,7 +33,7 @@ from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_G
 from pystate.connectors.kafka.spark.kafka_stopping import KafkaStoppingOffsets
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
 from pystate.connectors.translated_source import TranslatedSource
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -21,14 +21,14 @@ from pystate.common.configuration.groups.execution_options import (
 from pystate.common.configuration.groups.state_backend_options import StateBackendOptions
 from pystate.common.errors import JobGraphError, PystateError, RestoreError
 from pystate.common.user_code.taken import late_name_refusal
-from pystate.core.api.job_graph import (
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     OwnSourceTransformation,
     SinkKind,
     SinkTransformation,
     SourceTransformation,
-    StreamGraph,
     Transformation,
     TwoInputTransformation,
     is_read_by_spark,

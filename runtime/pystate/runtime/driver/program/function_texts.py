@@ -10,7 +10,7 @@ from typing import Any
 from pystate.common.user_code.source_lines import function_lines
 from pystate.common.user_code.user_frames import is_library
 from pystate.core.api.functions import Function
-from pystate.core.api.job_graph import OneInputTransformation, TwoInputTransformation
+from pystate.core.api.transformations import OneInputTransformation, TwoInputTransformation
 
 Step = OneInputTransformation | TwoInputTransformation
 """What calls a function."""

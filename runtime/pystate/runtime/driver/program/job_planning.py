@@ -12,7 +12,7 @@ from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.configuration.groups.security_options import SecurityOptions
 from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.stream_guarantee import guarantee_lines
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.core.state.base.loader import check_state_backend
 from pystate.runtime.execution.job_context import JobContext
 from pystate.runtime.execution.job_engine import JobEngine

@@ -6,7 +6,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
 from pystate.common.configuration.groups.execution_options import ExecutionOptions, RuntimeExecutionMode
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 
 _KEY = ExecutionOptions.RUNTIME_MODE.key
 _CHECKPOINTING = (CheckpointingOptions.CHECKPOINTING_INTERVAL, CheckpointingOptions.EVERY_EPOCH)

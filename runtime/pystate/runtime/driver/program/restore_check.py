@@ -14,7 +14,8 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.checkpointing_options import StateRecoveryOptions
 from pystate.common.errors import PystateError
 from pystate.common.type_info import TypeInformation
-from pystate.core.api.job_graph import SourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import SourceTransformation
 from pystate.core.snapshot.handles.input_channel_state import no_channels
 from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.starting_snapshot import Snapshot

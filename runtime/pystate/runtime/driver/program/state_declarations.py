@@ -18,7 +18,6 @@ from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.user_code.source_lines import class_lines
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import is_library
-from pystate.core.api.job_graph import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.core.api.state import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -27,6 +26,7 @@ from pystate.core.api.state import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from pystate.core.api.transformations import OneInputTransformation, Transformation, TwoInputTransformation
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.state.base.abstract_backend import declared_twice
 from pystate.core.state.base.state_schema import StateSchema

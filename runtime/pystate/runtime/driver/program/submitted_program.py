@@ -22,7 +22,7 @@ from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.files.home import read_json, write_json
 from pystate.core.api.executor import Executor, register_executor
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.runtime.spark.workers.python_files import add_python_files
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import Any
 from pystate.common.errors import JobGraphError
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.functions import Function
-from pystate.core.api.job_graph import KeyByTransformation
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import KeyByTransformation
 from pystate.runtime.driver.program.function_texts import Step, element_calls, function_text, gives, place_of, returned
 from pystate.runtime.driver.program.wrong_function import WrongFunction
 from pystate.runtime.plan.chain import has_on_timer

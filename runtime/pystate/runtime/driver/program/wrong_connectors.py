@@ -10,7 +10,7 @@ from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.connectors.early_check import SupportsEarlyCheck
 from pystate.connectors.operators.sink_operator import SinkOperator
 from pystate.connectors.operators.source_operator import SourceOperator
-from pystate.core.api.job_graph import OwnSourceTransformation, SinkTransformation, element_type
+from pystate.core.api.transformations import OwnSourceTransformation, SinkTransformation, element_type
 from pystate.runtime.driver.program.wrong_function import WrongFunction
 
 _NUMBERS = (TypeKind.BYTE, TypeKind.SHORT, TypeKind.INT, TypeKind.LONG, TypeKind.FLOAT, TypeKind.DOUBLE)

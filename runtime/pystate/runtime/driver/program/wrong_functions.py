@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pystate.core.api.job_graph import KeyByTransformation, OwnSourceTransformation, SinkTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import KeyByTransformation, OwnSourceTransformation, SinkTransformation
 from pystate.runtime.driver.program.function_texts import Step
 from pystate.runtime.driver.program.wrong_calls import wrong_key, wrong_results, wrong_signatures
 from pystate.runtime.driver.program.wrong_connectors import wrong_for_sink, wrong_source

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pystate.common.errors import JobGraphError
 from pystate.common.user_code.used_names import uses_name
 from pystate.core.api.functions import Function
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.timer_service import TimerService
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     PartitionTransformation,
@@ -16,8 +18,6 @@ from pystate.core.api.job_graph import (
     Transformation,
     UnionTransformation,
 )
-from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.api.timer_service import TimerService
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.runtime.driver.program.function_texts import Step, place_of
 from pystate.runtime.driver.program.wrong_function import WrongFunction

@@ -18,7 +18,7 @@ from pystate.common.configuration.groups.execution_options import CoreOptions, E
 from pystate.common.configuration.groups.pystate_options import SparkOptions
 from pystate.common.errors import ConfigurationError
 from pystate.common.processes.open_files import check_files_of_spark
-from pystate.core.api.job_graph import StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
 from pystate.runtime.spark.applications.application import executor_cores
 from pystate.runtime.spark.applications.required_cores import micro_batch_cores, real_time_cores
 from pystate.runtime.spark.sessions.authentication import AUTHENTICATE

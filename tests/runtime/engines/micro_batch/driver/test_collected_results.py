@@ -7,7 +7,7 @@ import pytest
 from pystate.common import Types
 from pystate.common.errors import RestoreError
 from pystate.core.api.collected_results import ResultQueue
-from pystate.core.api.job_graph import SinkKind, SinkTransformation
+from pystate.core.api.transformations import SinkKind, SinkTransformation
 from pystate.core.records.codec import RecordCodec
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError
 from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults

@@ -9,7 +9,8 @@ import pytest
 from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.files.home import JobDirectory
-from pystate.core.api.job_graph import OwnSourceTransformation, SourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import OwnSourceTransformation, SourceTransformation
 from pystate.runtime.engines.micro_batch.driver import sources_kept_in_slots
 from pystate.runtime.engines.micro_batch.driver.sources_kept_in_slots import SourcesKeptInSlots
 from pystate.runtime.execution.sources_in_slots import sources_in_slots

@@ -3,7 +3,7 @@
 import pytest
 
 from pystate.common.errors import JobExecutionError, RecordError, UserFunctionError
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 from pystate.runtime.engines.micro_batch.driver.epoch_failures import stage_failure
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan
 

@@ -7,8 +7,8 @@ import random
 import pytest
 from pyspark.sql import functions as F
 
-from pystate.core.api.job_graph import KeyByTransformation, OneInputTransformation, SourceTransformation
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import KeyByTransformation, OneInputTransformation, SourceTransformation
 from pystate.runtime.engines.micro_batch.spark.determinism import non_determinism, non_determinism_notices
 
 

@@ -2,7 +2,7 @@ import pyarrow as pa
 import pytest
 
 from pystate.common import Types
-from pystate.core.api.job_graph import Partitioning
+from pystate.core.api.transformations import Partitioning
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.runtime.engines.micro_batch.slot.protocol import receive_batches
 from pystate.runtime.engines.micro_batch.spark.exchange import InputSender, forward_rows

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from pystate.common.errors import JobGraphError
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 from pystate.runtime.engines.micro_batch.spark.source_checks import check_frame, check_no_other_query, spark_sources
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan
 

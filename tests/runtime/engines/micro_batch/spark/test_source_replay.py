@@ -5,7 +5,7 @@ import pytest
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import JobGraphError
 from pystate.connectors.kafka.spark.kafka_starts import FROM_THE_END, FROM_THE_GROUP, STARTS
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 from pystate.runtime.engines.micro_batch.spark.source_checks import PlanNode, spark_sources
 from pystate.runtime.engines.micro_batch.spark.source_replay import SourceReplay
 from pystate.runtime.plan.job_plan import JobPlan, SourcePlan

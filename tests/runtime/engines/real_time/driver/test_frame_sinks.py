@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common import Types
 from pystate.common.errors import ControlError, UserFunctionError
-from pystate.core.api.job_graph import SinkKind, SinkTransformation
+from pystate.core.api.transformations import SinkKind, SinkTransformation
 from pystate.runtime.engines.real_time.driver.frame_sinks import FrameSinks
 from tests.runtime.plan.programs import keyed, planned, process, source
 from tests.waiting import LONGEST_S, wait_until

@@ -18,7 +18,7 @@ from pystate.common.text.bounded_text import bounded_text, first_line
 from pystate.common.text.java_errors import java_hint
 from pystate.common.time import current_time_ms
 from pystate.common.user_code.user_frames import user_stack_trace
-from pystate.core.api.job_graph import SinkKind
+from pystate.core.api.transformations import SinkKind
 from pystate.core.metrics.sample import MetricSample
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.checkpoint.live_attempt import AttemptOverError

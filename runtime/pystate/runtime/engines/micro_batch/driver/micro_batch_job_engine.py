@@ -20,7 +20,8 @@ from pystate.common.configuration.groups.restart_strategy_options import Restart
 from pystate.common.configuration.state_settings import is_checkpointing_enabled
 from pystate.common.job_status import JobStatus
 from pystate.common.type_info import TypeInformation
-from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import SinkKind, SourceTransformation
 from pystate.core.snapshot.handles.input_channel_state import no_channels
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pystate.core.api.job_graph import (
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import (
     KeyByTransformation,
     OneInputTransformation,
     SourceTransformation,
     Transformation,
     VirtualTransformation,
 )
-from pystate.core.api.operator_kind import OperatorKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

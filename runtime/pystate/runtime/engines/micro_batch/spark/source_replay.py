@@ -13,7 +13,7 @@ from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import JobGraphError
 from pystate.connectors.source import StartsAt
 from pystate.connectors.spark_format import Loss
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 from pystate.runtime.engines.micro_batch.spark.source_checks import PlanNode, plan_nodes_of
 from pystate.runtime.engines.micro_batch.spark.stream_formats import stream_format
 

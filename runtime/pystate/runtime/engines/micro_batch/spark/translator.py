@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from pystate.common.errors import JobGraphError
 from pystate.common.key_groups import default_max_parallelism
 from pystate.common.type_info import TypeInformation, Types
-from pystate.core.api.job_graph import SourceTransformation
+from pystate.core.api.transformations import SourceTransformation
 from pystate.core.records.codec import KEY_GROUP_FIELD, PARTITION_FIELD, ROUTE_FIELD, TIMESTAMP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec, type_tag

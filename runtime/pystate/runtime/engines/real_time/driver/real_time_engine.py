@@ -14,7 +14,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.groups.pystate_options import PystateOptions
 from pystate.common.errors import ControlError, PystateError
 from pystate.common.processes.machine_load import PatientDeadline
-from pystate.core.api.job_graph import SinkKind
+from pystate.core.api.transformations import SinkKind
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest
 from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults

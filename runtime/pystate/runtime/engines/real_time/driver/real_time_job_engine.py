@@ -16,7 +16,8 @@ from pystate.common.errors import JobGraphError
 from pystate.common.job_status import JobStatus
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.source import Source
-from pystate.core.api.job_graph import SinkKind, SourceTransformation, StreamGraph
+from pystate.core.api.stream_graph import StreamGraph
+from pystate.core.api.transformations import SinkKind, SourceTransformation
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.runtime.engines.micro_batch.driver.held_results import CollectedResults
 from pystate.runtime.engines.micro_batch.driver.spark_positions import go_on_after_spark, own_sources

@@ -13,8 +13,8 @@ from pystate.common import Types
 from pystate.common.errors import ControlError
 from pystate.connectors.generated.number_sequence import NumberSequenceSource
 from pystate.connectors.operators.source_operator import SourceOperator
-from pystate.core.api.job_graph import OwnSourceTransformation
 from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.api.transformations import OwnSourceTransformation
 from pystate.core.records.codec import KEY_GROUP_FIELD
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.state.keys.keys import KeyCodec
