@@ -299,7 +299,7 @@ def main():
         for kind in options.windows:
             some = {name: run for name, run in sides.items() if kind != "joined" or "count()" not in name}
             for name, run in some.items():
-                if not name.startswith("Flink"):  # which starts anew each time
+                if not name.startswith("Flink"):  # which starts over each time
                     run(root / "small", kind)
             whole, quarter = ({name: [] for name in some} for _ in range(2))
             for _ in range(options.rounds):

@@ -66,7 +66,7 @@ def dev(
         bool,
         typer.Option(
             "--from-start",
-            help="A job that has read all of its input starts anew at the next save, not from its last savepoint.",
+            help="A job that has read all of its input starts over at the next save, not from its last savepoint.",
             show_default=False,
         ),
     ] = False,

@@ -26,7 +26,7 @@ class Situation:
         fits: Whether the program has no errors, and fits the state.
         state: Of the job; None if none has been started.
         snapshot: The last savepoint or checkpoint.
-        from_start: Whether a job that has ended by itself starts anew.
+        from_start: Whether a job that has ended by itself starts over.
     """
 
     fits: bool

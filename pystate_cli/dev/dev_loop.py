@@ -67,7 +67,7 @@ class DevLoop:
         watch: Its files.
         checker: Starts a process that checks one version.
         screen: Shows what happens.
-        from_start: Whether a job that has finished starts anew at the next save.
+        from_start: Whether a job that has finished starts over at the next save.
         allow_non_restored_state: Whether new code may leave state behind.
         left: The job of a session that was killed, which this one goes on with.
         clock: Returns seconds of a monotonic clock.

@@ -1,4 +1,4 @@
-"""Topics that were made anew while a job of Spark's offsets was down."""
+"""Topics that were recreated while a job of Spark's offsets was down."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 
 from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.kafka_client import KafkaConnectorError
-from pystate.connectors.kafka.source.topic_identity import TopicMadeAnewError
+from pystate.connectors.kafka.source.topic_identity import RecreatedTopicError
 from pystate.connectors.kafka.spark.kafka_brokers import KafkaBrokers
 from pystate.connectors.kafka.spark.kafka_topic_ids import KafkaTopicIds
 from pystate.runtime.engines.micro_batch.driver.source_restore import IDENTITY_FILE, checked_identities
@@ -34,7 +34,7 @@ def test_topics_that_come_later_are_known_from_then_on_and_those_that_go_stay_kn
 
 
 def test_a_topic_that_was_made_anew_is_refused_with_the_choice_there_is():
-    with pytest.raises(KafkaConnectorError, match="'a' was deleted and made anew") as refused:
+    with pytest.raises(KafkaConnectorError, match="'a' was deleted and recreated") as refused:
         ids_of({"a": "2"}).check(b'{"a": "1"}')
     assert "failOnDataLoss" in refused.value.hint
 
@@ -50,7 +50,7 @@ def test_what_an_epoch_has_read_of_another_topic_fails_it_also_where_the_topic_c
     now["b"] = "2"
     ids.check_still()
     now["b"] = "3"
-    with pytest.raises(TopicMadeAnewError, match="'b' was deleted and made anew"):
+    with pytest.raises(RecreatedTopicError, match="'b' was deleted and recreated"):
         ids.check_still()
 
 

@@ -1,7 +1,7 @@
 """docs/cli.md: every command and option of the application is on the page, and the outputs on it are real ones.
 
 The commands on the page are run one after the other against a job manager with fake drivers. With PYSTATE_UPDATE_DOCS=1 the
-page is written anew.
+page is rewritten.
 """
 
 from __future__ import annotations

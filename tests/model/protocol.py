@@ -244,7 +244,7 @@ class Protocol:
         return world._replace(wrong=world.wrong or f"the checkpoints {left} don't expire") if left else world
 
     def _restart(self, world: World) -> World:
-        """Let all subtasks die, and begin anew from what the coordinator says."""
+        """Let all subtasks die, and start over from what the coordinator says."""
         state, out = self._coordinator.apply(world.coordinator, ("restart",))
         ((_, checkpoint_id, parts),) = out
         states = dict(world.parts)

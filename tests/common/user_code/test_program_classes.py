@@ -96,7 +96,7 @@ def test_objects_go_to_another_process_and_come_back_as_objects_of_the_programs_
     assert ran.returncode == 0, ran.stderr
     first, second, sizes = ran.stdout.splitlines()
     assert first == "True"
-    assert second == "True 2 2"  # the class was not made anew, here or there
+    assert second == "True 2 2"  # the class was not recreated, here or there
     assert max(json.loads(sizes)) < 100
 
 

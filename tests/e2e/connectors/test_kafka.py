@@ -298,7 +298,7 @@ def test_a_topic_that_was_made_anew_is_refused_after_a_savepoint(kafka, run_job,
     kafka.remake_topic(topic, 1)
     kafka.send(topic, [(None, text) for text in "cdefg"])
     options = {**OFTEN, "execution.state-recovery.path": path, "restart-strategy.type": "none"}
-    with pytest.raises(PystateError, match="deleted and made anew"):
+    with pytest.raises(PystateError, match="deleted and recreated"):
         run_job(identity(kafka, source(kafka, topic), out), options).result()
     assert copied(kafka, out) == ["a", "b"]
 
@@ -310,7 +310,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_before_its_rec
     job.wait_for(lambda: copied(kafka, out) == ["a", "b"])
     kafka.remake_topic(topic, 1)
     kafka.send(topic, [(None, text) for text in "cdefg"])
-    with pytest.raises(PystateError, match="deleted and made anew"):
+    with pytest.raises(PystateError, match="deleted and recreated"):
         job.result()
     assert copied(kafka, out) == ["a", "b"]
 

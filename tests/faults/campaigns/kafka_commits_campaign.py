@@ -2,7 +2,7 @@
 
 Each process repeats the commit of the one before it, and adds a checkpoint of its own. Meanwhile transactions of others are
 open in the partition of its markers, the register of its id is dropped (as after days without use), the clock is a month
-later, the topic of markers is made anew, committables are those of an old version, and one record in 50 is refused. In the
+later, the topic of markers is recreated, committables are those of an old version, and one record in 50 is refused. In the
 end a reader outside has each element once, in the topic or among the dead letters.
 
     python -m tests.faults.campaigns.kafka_commits_campaign --kills 300 --seed 7

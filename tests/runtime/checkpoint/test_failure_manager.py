@@ -78,7 +78,7 @@ def test_by_default_the_first_failure_fails_the_job() -> None:
 def test_a_number_of_failures_in_a_row_is_tolerated() -> None:
     manager = CheckpointFailureManager(2)
     assert [manager.handle_failure(n, EXPIRED) for n in (1, 2, 3)] == [TOLERATE, TOLERATE, FAIL_JOB]
-    assert manager.handle_failure(4, EXPIRED) is TOLERATE  # the count began anew with the restart
+    assert manager.handle_failure(4, EXPIRED) is TOLERATE  # the count started over with the restart
 
 
 def test_a_success_breaks_the_row() -> None:

@@ -67,4 +67,4 @@ def test_a_damaged_file_is_said_and_nothing_else_happens(tmp_path, said):
     bench = Bench(tmp_path, {})
     bench.coordinator.close(JobStatus.CANCELED)
     assert len(said) == 1
-    assert "They begin anew." in said[0]
+    assert "They start over." in said[0]

@@ -40,7 +40,7 @@ class TableFolder:
         """Write a file whole: bytes, or a buffer of Arrow.
 
         Raises:
-            FileNotFoundError: The table isn't there any more. A folder made anew would let checkpoints complete on nothing.
+            FileNotFoundError: The table isn't there any more. A folder recreated would let checkpoints complete on nothing.
         """
         full = f"{self._base}/{path}"
         if self._makes_folders:

@@ -47,7 +47,7 @@ class OverwritingTableWriter(TableWriter, StatefulSinkWriter[Any, dict[str, Any]
                 raise CorruptSnapshotError(message, hint="go on with the pystate version that wrote it, or a newer one")
             if (state["table"], state["identity"]) != (self._table.name, self._table.identity):
                 message = f"The checkpoint has files for {state['table']}, which isn't the table that the sink writes to."
-                hint = "put the table back that the job wrote to; a sink under another uid begins anew"
+                hint = "put the table back that the job wrote to; a sink under another uid starts over"
                 raise CommitError(message, where=self._table.name, hint=hint)
             self._held = [*self._held, *state["files"]]
 

@@ -161,7 +161,7 @@ class TableEnumerator(SplitEnumerator[TableSplit]):
                     self._look_at = 0
                     break
         except HistoryGoneError as error:
-            hint = "give the source another uid (--allowNonRestoredState) to begin anew; keep more history"
+            hint = "give the source another uid (--allowNonRestoredState) to start over; keep more history"
             raise ConfigurationError(str(error), where=table.name, hint=hint) from error
 
     def _refusal(self, table: SourceTable, version: int, kind: ChangeKind) -> ConfigurationError:

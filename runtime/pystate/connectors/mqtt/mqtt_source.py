@@ -283,7 +283,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
             is_begun, self._connected_at = True, time.monotonic()
             if not is_known:
                 with self._lock:
-                    self._latest.clear()  # their numbers begin anew
+                    self._latest.clear()  # their numbers start over
             self._subscribe(client)
 
         try:

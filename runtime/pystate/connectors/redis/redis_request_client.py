@@ -154,7 +154,7 @@ class RedisRequestClient(RequestClient):
     def _end(self, session: _Session, client_id: int, address: str) -> None:
         errors = redis_client().exceptions
         try:
-            # both: ids begin anew with each start of the server
+            # both: ids start over with each start of the server
             session.client.execute_command("CLIENT", "KILL", "ID", client_id, "ADDR", address)
         except errors.ResponseError as error:
             _LOG.warning("A connection that timed out can't be closed at the server: %s", words_of(error))

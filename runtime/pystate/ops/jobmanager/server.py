@@ -335,7 +335,7 @@ def _known(home: PystateHome, entry: dict[str, Any]) -> Iterator[None]:
                 if is_damaged(home):
                     _put_folder_aside(home.jobmanager)
                     write_json(home.jobmanager, entry, mode=0o600)
-                    logger.warning("%s was damaged and is written anew", home.jobmanager)
+                    logger.warning("%s was damaged and is written again", home.jobmanager)
 
     keeper = threading.Thread(target=keep, name="address", daemon=True)
     keeper.start()

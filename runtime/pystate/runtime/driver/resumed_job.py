@@ -61,7 +61,7 @@ def resume(directory: JobDirectory, job_id: str) -> str | None:
 
 
 def check_not_left_elsewhere(configuration: Configuration, directory: JobDirectory, job_id: str) -> None:
-    """Make sure that a job that is new to this home has left nothing from a start in another one: it would begin anew.
+    """Make sure that a job that is new to this home has left nothing from a start in another one: it would start over.
 
     Args:
         configuration: The options in force.

@@ -109,7 +109,7 @@ class DeliveryGuarantees:
             return (_NONE, f"{loss}, and some of it may come twice") if self._repeats(source, sink) else (_AT_MOST, loss)
         if isinstance(source, OwnSourceTransformation):
             if not source.function.keeps_position:
-                return _NONE, "the source's function keeps no position in checkpoints, and begins anew after a failure"
+                return _NONE, "the source's function keeps no position in checkpoints, and starts over after a failure"
             if source.function.unlike_again is not None and self._recovery is not Recovery.START:
                 return _NONE, source.function.unlike_again
         guarantee, reason = self._of_sink_downstream(source, sink)
@@ -166,7 +166,7 @@ class DeliveryGuarantees:
 
     def _again(self) -> str:
         if self._recovery is Recovery.START:
-            return "there are no checkpoints: a restart begins anew, and all"
+            return "there are no checkpoints: a restart starts over, and all"
         return "what comes after the latest checkpoint when the job fails"
 
     def _of_sink(self, sink: Sink[object], source: SourceTransformation, step: SinkTransformation) -> Verdict:
@@ -184,9 +184,9 @@ class DeliveryGuarantees:
                 return _AT_LEAST, f"{reason}, but processing-time windows ({', '.join(by_clock)}) make other ones then"
             return _EXACTLY, reason
         if self._recovery is Recovery.START:
-            return _AT_LEAST, "there are no checkpoints: it commits when the job ends, and a restart begins anew"
+            return _AT_LEAST, "there are no checkpoints: it commits when the job ends, and a restart starts over"
         if self._recovery is Recovery.MEMORY:
-            return _AT_LEAST, f"{reason}, but checkpoints are gone if the driver dies, and the job then begins anew"
+            return _AT_LEAST, f"{reason}, but checkpoints are gone if the driver dies, and the job then starts over"
         return _EXACTLY, reason
 
     def _of_batches(self, source: SourceTransformation) -> Verdict:
@@ -203,7 +203,7 @@ class DeliveryGuarantees:
 
     def _of_results(self) -> Verdict:
         if self._recovery is Recovery.START:
-            fails = "there are no checkpoints: a job that would begin anew fails instead, once results were taken"
+            fails = "there are no checkpoints: a job that would start over fails instead, once results were taken"
             return (_NONE, f"{fails}, and if its driver dies all comes again") if self._supervised else (_AT_MOST, fails)
         if not self._restarts:  # nothing is held back where no attempt follows
             return _AT_LEAST, "handed over at once, and again by a job that is started from this one's checkpoint"

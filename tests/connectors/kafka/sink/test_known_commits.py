@@ -125,7 +125,7 @@ def test_markers_of_an_old_version_are_missing_only_in_a_topic_that_is_older(kaf
     send_older_marker(kafka, markers)
     snapshot = committed(sink, "a:1")
     kafka.remake_topic(markers, PARTITIONS)  # brokers drop the registers of a topic with it
-    with pytest.raises(PystateError, match="may have been made anew since: nobody knows any more"):
+    with pytest.raises(PystateError, match="may have been recreated since: nobody knows any more"):
         opened(sink, snapshot)
     assert values(kafka, topic) == ["a:1"]
 
@@ -171,7 +171,7 @@ def test_without_the_right_to_groups_markers_alone_tell(kafka, monkeypatch):
 
 
 @pytest.mark.parametrize("how", UnknownCommits)
-@pytest.mark.parametrize("lost", ["dropped", "made anew"])
+@pytest.mark.parametrize("lost", ["dropped", "recreated"])
 def test_who_runs_the_job_says_what_becomes_of_commits_nobody_knows_of(kafka, how, lost):
     topic, markers = kafka.new_topic(), kafka.new_topic(PARTITIONS, "markers")
     sink = builder(kafka, topic).set_marker_topic(markers).build()

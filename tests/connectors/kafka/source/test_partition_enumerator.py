@@ -12,7 +12,7 @@ from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetResetStrategy,
 from pystate.connectors.kafka.source.partition_enumerator import KafkaPartitionEnumerator
 from pystate.connectors.kafka.source.partition_reader import KafkaPartitionReader
 from pystate.connectors.kafka.source.split_source import KafkaSplitSource
-from pystate.connectors.kafka.source.topic_identity import TopicMadeAnewError
+from pystate.connectors.kafka.source.topic_identity import RecreatedTopicError
 from pystate.connectors.source import Boundedness, StartsAt
 from tests.connectors.kafka.source.fake_consumer import Context, Fetcher, place, settings, topics_of
 from tests.waiting import wait_until
@@ -219,5 +219,5 @@ def test_a_partition_that_a_topic_has_got_by_being_made_anew_is_told_by_its_id(k
     (split,) = [split for split in context.given[0] if split.partition.partition == 1]
     assert split.topic_id == "one"
     reader = KafkaPartitionReader(context, settings(), Fetcher(), cluster.find_topics)
-    with pytest.raises(TopicMadeAnewError, match=r"\(one\).*\(two\)"):
+    with pytest.raises(RecreatedTopicError, match=r"\(one\).*\(two\)"):
         reader.add_splits([split])

@@ -12,7 +12,7 @@ from pystate.connectors.kafka.kafka_client import KafkaConnectorError
 from pystate.connectors.kafka.offsets import EARLIEST, KafkaOffsetsInitializer
 from pystate.connectors.kafka.source.partition_reader import KafkaPartitionReader
 from pystate.connectors.kafka.source.partition_split import ASSIGNED, KafkaPartitionSplit
-from pystate.connectors.kafka.source.topic_identity import MadeAnew, TopicMadeAnewError
+from pystate.connectors.kafka.source.topic_identity import MadeAnew, RecreatedTopicError
 from pystate.connectors.source import InputStatus
 from tests.connectors.kafka.source.fake_consumer import Context, Fetcher, Message, Output, end_of, place, settings, topics_of
 
@@ -258,7 +258,7 @@ def test_the_topic_of_an_offset_is_kept_with_it():
 
 def test_an_offset_of_a_topic_that_was_made_anew_is_refused():
     _, reader = reader_of_topic("two")
-    with pytest.raises(KafkaConnectorError, match="deleted and made anew.* offset 5 of partition 0") as refused:
+    with pytest.raises(KafkaConnectorError, match="deleted and recreated.* offset 5 of partition 0") as refused:
         reader.add_splits([KafkaPartitionSplit(place(0), 5, topic_id="one")])
     assert "failOnDataLoss" in refused.value.hint
 
@@ -285,17 +285,17 @@ def test_no_checkpoint_holds_what_may_be_of_another_topic():
     reading = reading_of_a_topic_that_is_made_anew((0, 5))
     assert reading.positions() == {0: 5}, "nothing was handed on since its id was asked for"
     reading.poll(Message(0, 5, b"new"))
-    with pytest.raises(TopicMadeAnewError, match="made anew"):
+    with pytest.raises(RecreatedTopicError, match="recreated"):
         reading.positions()
 
 
 def test_a_new_partition_of_another_topic_does_not_stand_for_those_that_are_read():
     reading = reading_of_a_topic_that_is_made_anew((0, 5))
-    with pytest.raises(TopicMadeAnewError, match=r"\(one\).*\(two\)"):
+    with pytest.raises(RecreatedTopicError, match=r"\(one\).*\(two\)"):
         reading.reader.add_splits([KafkaPartitionSplit(place(2), EARLIEST)])
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         reading.positions()
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         reading.poll(Message(0, 5, b"new"))
     assert reading.elements == []
 
@@ -303,7 +303,7 @@ def test_a_new_partition_of_another_topic_does_not_stand_for_those_that_are_read
 def test_an_end_that_may_be_another_topics_moves_no_position():
     reading = reading_of_a_topic_that_is_made_anew((0, 5))
     reading.poll(end_of(0, 9))
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         reading.positions()
 
 
@@ -311,14 +311,14 @@ def test_a_source_does_not_end_with_records_of_another_topic():
     reading = reading_of_a_topic_that_is_made_anew((0, 5, 6), stopping=LATEST)
     reading.reader.notify_no_more_splits()
     reading.poll(Message(0, 5, b"new"))
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         reading.poll()
 
 
 @pytest.mark.parametrize("code", [KafkaError._AUTO_OFFSET_RESET, KafkaError._UNKNOWN_PARTITION])
 def test_a_partition_that_is_gone_with_its_topic_is_told_as_that(code):
     reading = reading_of_a_topic_that_is_made_anew((0, 5))
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         reading.poll(Message(0, 5, error=KafkaError(code)))
 
 
@@ -400,7 +400,7 @@ def unknown(partition):
 def test_an_offset_of_unknown_topic_is_refused_where_its_partition_is_gone():
     _, reader = reader_of_topic("two", numbers=[0])
     reader.add_splits([KafkaPartitionSplit(place(0), 5)])
-    with pytest.raises(TopicMadeAnewError, match=r"offset 5 of partition 1 .*\(of an unknown id\).*\(two\)"):
+    with pytest.raises(RecreatedTopicError, match=r"offset 5 of partition 1 .*\(of an unknown id\).*\(two\)"):
         reader.add_splits([KafkaPartitionSplit(place(1), 5)])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from pystate.common.errors import ExternalSystemError
 from pystate.connectors.kafka.source import topic_identity
-from pystate.connectors.kafka.source.topic_identity import NEVER, FoundTopic, TopicMadeAnewError, TopicProof
+from pystate.connectors.kafka.source.topic_identity import NEVER, FoundTopic, RecreatedTopicError, TopicProof
 from tests.waiting import LONGEST_S, wait_until
 
 
@@ -57,7 +57,7 @@ def test_brokers_are_asked_for_topics_of_which_something_was_handed_on_and_for_n
     proof.prove()
     proof.handed_on({"b"})
     for again in (proof.prove, proof.prove, proof.look):
-        with pytest.raises(TopicMadeAnewError, match=r"'b' was deleted and made anew.*\(2\).*\(3\)"):
+        with pytest.raises(RecreatedTopicError, match=r"'b' was deleted and recreated.*\(2\).*\(3\)"):
             again()
 
 
@@ -75,7 +75,7 @@ def test_who_does_not_answer_is_waited_for_once(brokers, monkeypatch, caplog):
     monkeypatch.setattr(topic_identity, "_WAIT_S", 10)
     brokers.answers.set()
     wait_until(lambda: proof._asked[1].done())
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         proof.prove()
 
 
@@ -83,7 +83,7 @@ def test_a_known_id_stays_whatever_partitions_come_later(brokers):
     proof = proof_of(brokers)
     proof.know("a", "1")
     for again in (lambda: proof.know("a", "9"), proof.look, proof.prove, lambda: proof.know("a", "9")):
-        with pytest.raises(TopicMadeAnewError, match=r"'a' was deleted and made anew.*\(1\).*\(9\)"):
+        with pytest.raises(RecreatedTopicError, match=r"'a' was deleted and recreated.*\(1\).*\(9\)"):
             again()
 
 
@@ -97,7 +97,7 @@ def test_what_could_not_be_proven_is_asked_for_again(brokers, failure):
     proof.handed_on({"a"})
     proof.prove()
     brokers.fails, brokers.ids["a"] = False, "9"
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         proof.prove()
 
 
@@ -111,7 +111,7 @@ def test_without_checkpoints_it_is_looked_now_and_then_and_nobody_waits(brokers)
     assert brokers.asked == []
     now[0] = proof.look_at()
     brokers.ids["a"] = "9"
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         wait_until(lambda: proof.look())
     assert brokers.asked == [{"a"}]
 

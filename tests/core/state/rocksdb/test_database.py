@@ -22,7 +22,7 @@ def test_the_list_of_files_in_a_snapshot_does_not_grow_with_every_snapshot(tmp_p
         sizes.append(sum(path.stat().st_size for path in linked.glob("MANIFEST-*")))
         shutil.rmtree(linked)
     database.release()
-    assert max(sizes) < 2 << 20, "it begins anew at 1 MB"
+    assert max(sizes) < 2 << 20, "it starts over at 1 MB"
     assert any(later < earlier for earlier, later in zip(sizes, sizes[1:], strict=False))
 
 

@@ -111,7 +111,7 @@ def test_a_damaged_file_begins_anew_with_a_notice(tmp_path: Path, damage: str) -
     assert tracker.to_rest()["counts"]["total"] == 0
     assert len(said) == 1
     assert said[0].startswith("WARNING: The statistics of the job's checkpoints can't be read: ")
-    assert said[0].endswith(f" They begin anew. ({path})")
+    assert said[0].endswith(f" They start over. ({path})")
     with pytest.raises(CorruptSnapshotError):
         read_statistics(path, 10, now)
     file.changed()

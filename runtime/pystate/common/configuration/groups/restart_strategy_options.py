@@ -95,7 +95,7 @@ class RestartStrategyOptions:
         "restart-strategy.exponential-delay.reset-backoff-threshold",
         DurationType(),
         3_600_000,
-        "How long a job must run without a failure for exponential-delay to begin anew with the initial backoff.",
+        "How long a job must run without a failure for exponential-delay to start over with the initial backoff.",
     )
     RESTART_STRATEGY_EXPONENTIAL_DELAY_JITTER_FACTOR = ConfigOption[float](
         "restart-strategy.exponential-delay.jitter-factor",

@@ -161,7 +161,7 @@ class Markers:
         if proven and unstamped is not None and unstamped not in found and not is_older:
             message = (
                 f"The topic for markers, {topic!r}, has none that is older than a committable of an older version, and may "
-                "have been made anew since: nobody knows any more whether its records are in Kafka."
+                "have been recreated since: nobody knows any more whether its records are in Kafka."
             )
             raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)
         return found
@@ -218,7 +218,7 @@ class Markers:
             there = None  # it was deleted
         if there != topic_id:
             message = (
-                f"The topic for markers, {topic!r}, was made anew since a committable was made ({topic_id}, now {there}): "
+                f"The topic for markers, {topic!r}, was recreated since a committable was made ({topic_id}, now {there}): "
                 "nobody knows any more whether its records are in Kafka."
             )
             raise UnknownCommitError(message, where=self._where, hint=UNKNOWN_HINT)

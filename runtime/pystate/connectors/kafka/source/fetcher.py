@@ -28,7 +28,7 @@ _ENDS_EACH_S = 1.0
 _ASK_EACH_S = 0.02
 """The brokers are asked no more often for the ids of topics, but where there is much to read."""
 _QUIET_S = 5.0
-"""After so long without a record they are asked, too: nothing comes of a partition that a topic made anew lacks, and the
+"""After so long without a record they are asked, too: nothing comes of a partition that a recreated topic lacks, and the
 client itself looks after minutes."""
 
 _LOG = logging.getLogger(__name__)
@@ -196,7 +196,7 @@ class PartitionFetcher:
         for place in places:
             self._read.setdefault(place.topic, set()).add(place.partition)
         for topic, topic_id in ids.items():
-            if topic_id is not None:  # a known one stays, so that all partitions are read anew where this is another
+            if topic_id is not None:  # a known one stays, so that all partitions are reread where this is another
                 self._ids.setdefault(topic, topic_id)
         self._consumer.incremental_assign(places)
 
@@ -205,7 +205,7 @@ class PartitionFetcher:
         self._consumer.incremental_unassign([self._place(partition)])
 
     def _proven(self, batch: list[Any], find_topics: FindTopics) -> list[Any]:
-        """Return what is of the topics that are known, and a mark for each other one, which is read anew from here on."""
+        """Return what is of the topics that are known, and a mark for each other one, which is reread from here on."""
         more = MOST_MESSAGES - len(batch)
         if more > 0 and (pause := self._asked_at + _ASK_EACH_S - time.monotonic()) > 0:
             time.sleep(pause)
@@ -214,7 +214,7 @@ class PartitionFetcher:
         return self._marked(batch, self._found(topics, find_topics)) if topics else batch
 
     def _look(self, find_topics: FindTopics) -> None:
-        """Mark the topics that were made anew, though nothing has come of them; brokers that are away are asked later."""
+        """Mark the topics that were recreated, though nothing has come of them; brokers that are away are asked later."""
         self._asked_at = time.monotonic()
         topics = {topic for topic, numbers in self._read.items() if numbers} & self._ids.keys()
         if not topics:

@@ -133,7 +133,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
         settings, begin, ends = self._settings, self._begin, dict(self._ends)
         if begin is None or self._interval_ms is not None:
             self._ids.update(self._new_ids(partitions))
-        if begin is None:  # after the ids: readers refuse offsets where the topic is made anew in between
+        if begin is None:  # after the ids: readers refuse offsets where the topic is recreated in between
             starts = self._cluster.offsets(settings.starting, partitions)
         else:
             starts = {partition: begin.get(partition, EARLIEST) for partition in partitions}
@@ -151,7 +151,7 @@ class KafkaPartitionEnumerator(SplitEnumerator[KafkaPartitionSplit]):
             )
 
     def _add(self, partitions: list[KafkaTopicPartition], new_ids: Mapping[str, str | None]) -> None:
-        """Have new partitions read: readers refuse one that a topic has got by being made anew."""
+        """Have new partitions read: readers refuse one that a topic has got by being recreated."""
         for partition in partitions:
             if partition not in self._known and partition not in self._waiting:
                 known = self._ids.get(partition.topic)

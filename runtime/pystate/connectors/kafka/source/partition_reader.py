@@ -93,7 +93,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._proof = TopicProof(find_topics, settings.name, clock)
         self._splits: dict[KafkaTopicPartition, KafkaPartitionSplit] = {}
         self._read_up: set[KafkaTopicPartition] = set()  # partitions whose end was seen
-        self._absent: set[KafkaTopicPartition] = set()  # those that a topic that was made anew has lacked so far
+        self._absent: set[KafkaTopicPartition] = set()  # those that a topic that was recreated has lacked so far
         self._told: dict[str, bool] | None = None
         self._batch: list[Any] = []
         self._next = 0
@@ -117,7 +117,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
 
         Raises:
             ExternalSystemError: The brokers don't answer, or don't know a topic or a partition.
-            TopicMadeAnewError: A topic is another one than that of the offsets.
+            RecreatedTopicError: A topic is another one than that of the offsets.
         """
         topics = {split.partition.topic for split in splits}
         found = self._find_topics(topics)
@@ -197,7 +197,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         """Return the partitions that aren't at their end, each as far as it is read.
 
         Raises:
-            TopicMadeAnewError: Some of what was handed on is of another topic than that of the offsets.
+            RecreatedTopicError: Some of what was handed on is of another topic than that of the offsets.
         """
         self._proof.prove()
         splits = list(self._splits.values())
@@ -273,7 +273,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         for message in messages:
             if message.error() is not None:
                 self._take_event(message)
-                number = -1  # its split may have ended, or begun anew
+                number = -1  # its split may have ended, or started over
                 continue
             if message.partition() != number or message.topic() != topic:
                 topic, number = message.topic(), message.partition()
@@ -325,7 +325,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
             if split is not None:
                 split.offset = max(split.offset, message.offset())
                 if split.stop is None and self._settings.stopping is not None:
-                    split.stop = split.offset  # of a topic that was made anew
+                    split.stop = split.offset  # of a topic that was recreated
                 if split.is_at_end:
                     self._end(split, split.offset)
             return
@@ -334,7 +334,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         self._proof.suspect(partition.topic)
         if split is None or (error.retriable() and error.code() != errors._AUTO_OFFSET_RESET):  # noqa: SLF001 - the same
             return
-        self._proof.prove()  # a topic that was made anew may be the reason
+        self._proof.prove()  # a topic that was recreated may be the reason
         if error.code() == errors._AUTO_OFFSET_RESET:  # noqa: SLF001 - the same
             raise self._lost(split, error)
         message_ = f"Partition {partition.partition} of {partition.topic!r} can't be read: {_said(error)}."
@@ -344,7 +344,7 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
         """Check that the topic wasn't recreated under the same name: offsets of the old one are invalid in it.
 
         Returns:
-            Whether to read the partition: not if a source with an end takes losses, and the topic was made anew without it.
+            Whether to read the partition: not if a source with an end takes losses, and the topic was recreated without it.
         """
         known, split.topic_id = split.topic_id, found.topic_id or split.topic_id
         topic, number = split.partition
@@ -376,9 +376,9 @@ class KafkaPartitionReader(SourceReader[Any, KafkaPartitionSplit]):
     def _begin_split_anew(self, split: KafkaPartitionSplit, topic_id: str | None, is_there: bool) -> bool:
         """Let a split be of a new topic, and return whether to read it: a source with an end doesn't wait for partitions."""
         topic, number = split.partition
-        text = "%s: %r was made anew; partition %d is read from its beginning."
+        text = "%s: %r was recreated; partition %d is read from its beginning."
         if not is_there:
-            text = "%s: %r was made anew without partition %d: what wasn't read of that is lost."
+            text = "%s: %r was recreated without partition %d: what wasn't read of that is lost."
             self._absent.add(split.partition)
         _LOG.warning(text, self._settings.name, topic, number)
         split.offset, split.topic_id = EARLIEST, topic_id

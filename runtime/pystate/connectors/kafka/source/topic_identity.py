@@ -1,4 +1,4 @@
-"""Whether a topic is still the one that offsets are of: one that was deleted and made anew has another id.
+"""Whether a topic is still the one that offsets are of: one that was deleted and recreated has another id.
 
 Records don't name their topic's id, and librdkafka goes on at the old offset in the new topic, as the Java client does. An
 id is never given twice: where brokers still name the same one after a fetch, what was fetched is of that topic.
@@ -37,12 +37,12 @@ _WAIT_S = 1.0
 """How long a checkpoint waits for the answer."""
 
 
-class TopicMadeAnewError(RestoreError, KafkaConnectorError):
+class RecreatedTopicError(RestoreError, KafkaConnectorError):
     """Offsets are those of a topic that is no more, though there is one of its name: no restart mends that."""
 
 
 class MadeAnew(NamedTuple):
-    """Stands among messages before those of a topic that was made anew, which follow from its beginning."""
+    """Stands among messages before those of a topic that was recreated, which follow from its beginning."""
 
     topic_name: str
     topic_id: str
@@ -79,13 +79,13 @@ class TopicProof:
         self._asked: tuple[set[str], Future[Mapping[str, FoundTopic]]] | None = None
         self._hangs = False
         self._fails = False
-        self._refusal: TopicMadeAnewError | None = None  # stays: a checkpoint that fails by it may be tolerated
+        self._refusal: RecreatedTopicError | None = None  # stays: a checkpoint that fails by it may be tolerated
 
     def know(self, topic: str, topic_id: str) -> None:
         """Take the id that a topic has to have.
 
         Raises:
-            TopicMadeAnewError: It has another one, that of the offsets of partitions that came before.
+            RecreatedTopicError: It has another one, that of the offsets of partitions that came before.
         """
         known = self._ids.setdefault(topic, topic_id)
         if known != topic_id:
@@ -106,7 +106,7 @@ class TopicProof:
         """Ask where it is time to, and take what was answered, without waiting.
 
         Raises:
-            TopicMadeAnewError: A topic has another id by now.
+            RecreatedTopicError: A topic has another id by now.
         """
         if self._refusal is not None:
             raise self._refusal
@@ -129,7 +129,7 @@ class TopicProof:
         """Ask, and wait for the answer, up to a bound; where none comes, the next call or `look` asks again.
 
         Raises:
-            TopicMadeAnewError: A topic has another id by now.
+            RecreatedTopicError: A topic has another id by now.
         """
         if self._refusal is not None:
             raise self._refusal
@@ -166,18 +166,18 @@ class TopicProof:
             elif topic_id != self._ids[topic]:
                 raise self._refused(topic, self._ids[topic], topic_id)
 
-    def _refused(self, topic: str, before: str, now: str) -> TopicMadeAnewError:
+    def _refused(self, topic: str, before: str, now: str) -> RecreatedTopicError:
         self._refusal = made_anew(topic, before, now, self._name)
         return self._refusal
 
     def _warn(self, why: str) -> None:
         if not self._fails:
-            text = "%s: whether topics were made anew can't be asked, and is asked again later: %s"
+            text = "%s: whether topics were recreated can't be asked, and is asked again later: %s"
             _LOG.warning(text, self._name, why)
         self._fails = True
 
 
-def made_anew(topic: str, before: str | None, now: str | None, where: str, what: str = "offsets") -> TopicMadeAnewError:
+def made_anew(topic: str, before: str | None, now: str | None, where: str, what: str = "offsets") -> RecreatedTopicError:
     """Return the refusal to go on with offsets of an old topic in a new one.
 
     Args:
@@ -188,11 +188,11 @@ def made_anew(topic: str, before: str | None, now: str | None, where: str, what:
         what: Which offsets.
     """
     message = (
-        f"Topic {topic!r} was deleted and made anew: {what} are those of the old topic ({before or 'of an unknown id'}), "
+        f"Topic {topic!r} was deleted and recreated: {what} are those of the old topic ({before or 'of an unknown id'}), "
         f"not of this one ({now or 'without an id'})."
     )
     hint = (
         "resume from the last checkpoint or savepoint with set_property('failOnDataLoss', 'false'): it reads the new topic; "
         "or give the source another uid, and resume with --allowNonRestoredState: it begins where the program says"
     )
-    return TopicMadeAnewError(message, where=where, hint=hint)
+    return RecreatedTopicError(message, where=where, hint=hint)

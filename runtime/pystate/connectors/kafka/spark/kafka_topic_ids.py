@@ -21,7 +21,7 @@ class KafkaTopicIds:
     Args:
         topic_ids: Asks the brokers, given how long their answer may take, in ms; None for as long as the client allows.
         where: The source's name, for errors.
-        takes_losses: A topic that was made anew is gone on with, as Spark's connector does.
+        takes_losses: A topic that was recreated is gone on with, as Spark's connector does.
         close: Lets go of the connection, until brokers are asked again.
     """
 
@@ -45,7 +45,7 @@ class KafkaTopicIds:
 
         Raises:
             ExternalSystemError: The brokers don't answer.
-            TopicMadeAnewError: A topic has another id by now.
+            RecreatedTopicError: A topic has another id by now.
         """
         self.close()  # Spark may be another one by now
         self._known = {} if known is None else json.loads(known)
@@ -56,7 +56,7 @@ class KafkaTopicIds:
         """Make sure that what was read meanwhile is of the same topics; brokers that don't answer hold nothing up for long.
 
         Raises:
-            TopicMadeAnewError: A topic has another id by now.
+            RecreatedTopicError: A topic has another id by now.
         """
         if self._takes_losses:
             return
@@ -64,7 +64,7 @@ class KafkaTopicIds:
             now = self._topic_ids(_SOON_MS)
         except ExternalSystemError as error:
             if not self._fails:
-                text = "%s: whether topics were made anew can't be asked, and is asked again later: %s"
+                text = "%s: whether topics were recreated can't be asked, and is asked again later: %s"
                 _LOG.warning(text, self._where, error.message)
             self._fails = True
             return

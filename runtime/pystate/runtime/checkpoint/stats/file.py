@@ -121,12 +121,12 @@ class StatisticsFile:
         """Load the statistics of an earlier driver of the job and return them; to be called first.
 
         Args:
-            say: Is called with a sentence about an unreadable file: the statistics begin anew.
+            say: Is called with a sentence about an unreadable file: the statistics start over.
         """
         try:
             left = read_statistics(self._path, self._history_size, self._clock, driver_is_gone=True)
         except CorruptSnapshotError as error:
-            say(f"WARNING: {error.message} They begin anew. ({error.where})")
+            say(f"WARNING: {error.message} They start over. ({error.where})")
             left = None
         if left is not None:
             self.tracker = left

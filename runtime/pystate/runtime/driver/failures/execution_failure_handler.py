@@ -104,7 +104,7 @@ class ExecutionFailureHandler:
         """Start counting; if another driver has run the job before, continue with its counts.
 
         Args:
-            taken_over: Whether another driver has run the job. If the strategy has changed since, counting starts anew.
+            taken_over: Whether another driver has run the job. If the strategy has changed since, counting starts over.
 
         Raises:
             PystateError: The file of the other driver is damaged.

@@ -158,7 +158,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read_fails_the_job_for_good_befor
     wait_until(lambda: len(counts_of(kafka, out)) == 10)
     kafka.remake_topic(words, 1)
     numbered(kafka, words, 30, first=100, partitions=1)
-    with pytest.raises(RestoreError, match="deleted and made anew"):
+    with pytest.raises(RestoreError, match="deleted and recreated"):
         one.end()
     assert len(one.relays.made) == 1, "there was no second attempt"
     assert counts_of(kafka, out) == expected(1, 10)

@@ -1,4 +1,4 @@
-"""A topic that is deleted and made anew while the job runs: no record of the new one is taken for one of the old one's."""
+"""A topic that is deleted and recreated while the job runs: no record of the new one is taken for one of the old one's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pystate.common import Types
 from pystate.common.serialization import SimpleStringSchema
 from pystate.connectors.kafka.source import topic_identity
 from pystate.connectors.kafka.source.partition_split import KafkaPartitionSplit
-from pystate.connectors.kafka.source.topic_identity import TopicMadeAnewError
+from pystate.connectors.kafka.source.topic_identity import RecreatedTopicError
 from pystate.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
 from pystate.runtime.job_folder.restart_strategies import is_fatal
 from pystate.testing import SourceTestHarness
@@ -69,7 +69,7 @@ def test_a_job_with_checkpoints_fails_for_good_before_one_holds_a_record_of_the_
         harness.snapshot(next(numbers))
         in_snapshots.extend(elements)
 
-    with pytest.raises(TopicMadeAnewError, match="deleted and made anew") as refused:
+    with pytest.raises(RecreatedTopicError, match="deleted and recreated") as refused:
         wait_until(run)
     assert in_snapshots == []
     assert is_fatal(refused.value), "no restart brings the old topic back"
@@ -79,7 +79,7 @@ def test_a_job_with_checkpoints_fails_for_good_before_one_holds_a_record_of_the_
 def test_a_job_without_checkpoints_fails_a_little_later(kafka, reading, monkeypatch):
     monkeypatch.setattr(topic_identity, "_LOOK_EACH_MS", 100)
     _, harness = half_read(kafka, reading)
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         wait_until(lambda: harness.run_epoch() and False)
 
 
@@ -141,5 +141,5 @@ def test_a_topic_is_known_from_the_first_start_on_after_a_snapshot_without_ids(k
     snapshots = again.snapshot(3)
     again.close()
     kafka.remake_topic(topic, 1)
-    with pytest.raises(TopicMadeAnewError):
+    with pytest.raises(RecreatedTopicError):
         reading(topic, snapshots)
