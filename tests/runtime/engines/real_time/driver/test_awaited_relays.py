@@ -24,6 +24,8 @@ NO_RESTART = {
 class AwaitedRelays:
     """Relays that come when they are told to."""
 
+    directly = False
+
     def __init__(self):
         self.made = self.came = self.failed = None
         self.looked = threading.Event()
