@@ -81,6 +81,11 @@ class JobChannels:
         counts = tuple(sum(task.parallelism for task in level) for level in plan.levels)
         return JobChannels(tasks, counts, targets)
 
+    @property
+    def count(self) -> int:
+        """The number of channels."""
+        return sum(len(task.upstream) * task.parallelism for task in self.tasks.values())
+
     def receivers(self, uid: str) -> list[Place]:
         """Return the places of all subtasks that those of a task send to."""
         return [place for target in self.targets[uid] for place in self.tasks[target].places()]

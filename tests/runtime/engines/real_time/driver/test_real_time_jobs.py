@@ -9,6 +9,7 @@ from pyspark import cloudpickle
 
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
+from pystate.runtime.engines.real_time.driver import real_time_engine
 from pystate.runtime.job_folder.failing_record import StepKind, kept_failing_records, read_failing_record
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, Relays, printed_pairs
 from tests.runtime.engines.real_time.driver.programs import (
@@ -68,6 +69,14 @@ def test_slots_of_one_machine_send_each_other_their_frames_and_a_killed_one_is_w
     assert [relays.carried for relays in one.relays.made] == [0, 0]
     (failure,) = one.status.snapshot()["failures"]
     assert "slot 1" in str(failure).lower(), failure
+
+
+def test_many_channels_are_left_to_relays(job, capsys, monkeypatch):
+    monkeypatch.setattr(real_time_engine, "_MOST_DIRECT_CHANNELS", 7)  # two shuffles at parallelism 2 have eight
+    one = job("a", counts(600), relays=Relays(directly=True))
+    assert one.end() is JobStatus.FINISHED
+    check_counts(capsys.readouterr().out, 600)
+    assert one.relays.made[0].carried > 0
 
 
 def test_a_function_that_fails_goes_back_to_a_checkpoint(job, tmp_path, capsys):

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 _STOP_TIMEOUT_S = 10.0
 _FLUSH_S = 0.05
 _RELAYS_S = 0.5
+_MOST_DIRECT_CHANNELS = 2048
+"""Each takes a connection and a thread of its receiver, and they grow with the square of the parallelism; relays don't."""
 """How long slots wait for relays per call; between calls the engine checks whether the relays have failed."""
 
 
@@ -139,7 +141,7 @@ class RealTimeEngine:
         self._barriers = SourceBarriers(self._coordinator.pending, pool, self._frames.mark, self._room.barrier_sent)
         self._frames.start()
         self._await(self._relays, pool, events)
-        direct = places if self._directly and slots.unix_sockets else []
+        direct = places if self._directly and slots.unix_sockets and self._channels.count <= _MOST_DIRECT_CHANNELS else []
         pool.call_all("start", lambda _: {"slots": direct})
         self._coordinator.attempt_started(pool, self._barriers, events.checkpoints_failed)
 
