@@ -522,28 +522,32 @@ def write_metadata(metadata: CheckpointMetadata) -> bytes:
 
 def _body(metadata: CheckpointMetadata) -> bytes:
     """Return the body; what subtasks have sent as bytes is in it as it came."""
+    packer = msgpack.Packer(use_bin_type=True, unicode_errors="surrogatepass")
     plain = replace(metadata, operators=[]).to_plain()
-    plain["operators"] = [
-        {**replace(one, subtasks={}).to_plain(), "subtasks": dict(sorted(one.subtasks.items()))}
-        for one in metadata.operators
-    ]
-    return b"".join(_pieces(plain, msgpack.Packer(use_bin_type=True, unicode_errors="surrogatepass")))
+    pieces = [packer.pack_map_header(len(plain))]
+    for name, value in plain.items():
+        pieces.append(packer.pack(name))
+        if name == "operators":
+            pieces.append(packer.pack_array_header(len(metadata.operators)))
+            for operator in metadata.operators:
+                pieces += _operator(operator, packer)
+        else:
+            pieces.append(packer.pack(value))
+    return b"".join(pieces)
 
 
-def _pieces(value: Any, packer: msgpack.Packer) -> Iterator[bytes]:
-    if isinstance(value, OperatorSubtaskState):
-        yield value.packed or packer.pack(value.to_plain())
-    elif isinstance(value, dict):
-        yield packer.pack_map_header(len(value))
-        for key, inner in value.items():
-            yield packer.pack(key)
-            yield from _pieces(inner, packer)
-    elif isinstance(value, list):
-        yield packer.pack_array_header(len(value))
-        for inner in value:
-            yield from _pieces(inner, packer)
-    else:
-        yield packer.pack(value)
+def _operator(operator: OperatorState, packer: msgpack.Packer) -> Iterator[bytes]:
+    plain = replace(operator, subtasks={}).to_plain()
+    yield packer.pack_map_header(len(plain))
+    for name, value in plain.items():
+        yield packer.pack(name)
+        if name == "subtasks":
+            yield packer.pack_map_header(len(operator.subtasks))
+            for index, state in sorted(operator.subtasks.items()):
+                yield packer.pack(index)
+                yield state.packed or packer.pack(state.to_plain())
+        else:
+            yield packer.pack(value)
 
 
 def _check(metadata: CheckpointMetadata, body: bytes) -> None:
