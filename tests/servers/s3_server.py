@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,7 +73,9 @@ class S3Server:
             start_response(f"{status} Failed", [("Content-Type", "application/xml")])
             body = f"<Error><Code>{code}</Code><Message>told to fail</Message></Error>".encode()
             return [] if asked.startswith("HEAD") else [body]
-        answer: Iterable[bytes] = self._moto(environment, start_response)
+        # S3 has one object of all that are to be new; moto looks whether there is one, and then writes
+        with self._conditional if "HTTP_IF_NONE_MATCH" in environment else nullcontext():
+            answer: Iterable[bytes] = self._moto(environment, start_response)
         return answer
 
     def __post_init__(self) -> None:
@@ -84,6 +86,7 @@ class S3Server:
         )  # dear, and few have a server
 
         self._moto = DomainDispatcherApplication(create_backend_app)
+        self._conditional = threading.Lock()
 
 
 @contextmanager
