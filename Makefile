@@ -64,6 +64,8 @@ servers: $(SERVERS:%=build/servers/%/.complete) ## Bring the servers that tests 
 		echo "There is no Redis here; its tests are skipped: on Debian and Ubuntu, apt-get install redis-server" >&2
 	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v mosquitto >/dev/null 2>&1 || \
 		echo "There is no MQTT broker here; its tests are skipped: on Debian and Ubuntu, apt-get install mosquitto" >&2
+	@PATH="$$PATH:/usr/sbin:/usr/local/sbin" command -v krb5kdc >/dev/null 2>&1 || \
+		echo "There is no KDC here; its tests are skipped: on Debian and Ubuntu, apt-get install krb5-kdc krb5-admin-server krb5-user" >&2
 
 kube-apiserver: build/servers/kube-apiserver/kube-apiserver ## Compile Kubernetes' own API server with its etcd, for the tests of the operator (Go 1.23 or newer)
 

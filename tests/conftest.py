@@ -26,7 +26,7 @@ from tests.common.files.odd_files import no_hang, no_new_files, not_regular  # n
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
 from tests.servers.kafka_broker import kafka, spark_jars  # noqa: F401 - a fixture: one broker for all tests of a process
-from tests.servers.storages import hdfs_cluster, s3_server  # noqa: F401 - fixtures
+from tests.servers.storages import hdfs_cluster, kdc, s3_server, secured_hdfs  # noqa: F401 - fixtures
 from tests.slow_selection import SlowSelection, read_selection
 from tests.waiting import LONGEST_S, ends
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:  # few processes need them
+    from pathlib import Path
+
     from tests.servers.hdfs_cluster import HdfsCluster
+    from tests.servers.kdc import Kdc
     from tests.servers.s3_server import S3Server
 
 
@@ -31,3 +34,25 @@ def s3_server() -> Iterator[S3Server]:
 
     with running_s3_server() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    """One realm for all tests of a process."""
+    from tests.servers.kdc import running_kdc
+
+    with running_kdc(tmp_path_factory.mktemp("kdc")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secured_hdfs(kdc: Kdc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The HADOOP_CONF_DIR of one cluster with Kerberos for all tests of a process."""
+    from tests.servers.hdfs_cluster import missing
+    from tests.servers.secured_hdfs import running_secured_hdfs
+
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    with running_secured_hdfs(tmp_path_factory.mktemp("secured-hdfs"), kdc) as conf_dir:
+        yield conf_dir

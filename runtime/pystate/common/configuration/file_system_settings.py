@@ -15,6 +15,7 @@ from pystate.common.configuration.groups.file_system_options import (
     FileSystemOptions,
     HdfsClient,
     HdfsOptions,
+    KerberosOptions,
     S3Options,
     StorageOptions,
 )
@@ -54,6 +55,35 @@ class S3Settings:
 
 
 @dataclass(frozen=True)
+class KerberosSettings:
+    """The settings of the log-in to Kerberos.
+
+    Attributes:
+        keytab: The path of the keytab; None for none.
+        principal: Who one is; None for who the ticket cache says. A keytab comes with one.
+        use_ticket_cache: Whether a ticket of kinit counts where there is no keytab.
+    """
+
+    keytab: str | None = None
+    principal: str | None = None
+    use_ticket_cache: bool = KerberosOptions.USE_TICKET_CACHE.default
+
+    @staticmethod
+    def of(configuration: Configuration) -> KerberosSettings:
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: There is a keytab without a principal.
+        """
+        get = configuration.get
+        keytab, principal = get(KerberosOptions.KEYTAB) or None, get(KerberosOptions.PRINCIPAL) or None
+        if keytab is not None and principal is None:
+            message = f"{KerberosOptions.KEYTAB.key} is set without {KerberosOptions.PRINCIPAL.key}."
+            raise ConfigurationError(message, where=keytab, hint=f"klist -k {keytab} shows whose keys it has")
+        return KerberosSettings(keytab, principal, get(KerberosOptions.USE_TICKET_CACHE))
+
+
+@dataclass(frozen=True)
 class HdfsSettings:
     """The settings of HDFS.
 
@@ -63,6 +93,7 @@ class HdfsSettings:
         webhdfs_addresses: Where WebHDFS is served; empty for what Hadoop's settings say.
         timeout_s: Bound for silence.
         max_retries: How often a request is repeated.
+        kerberos: How one logs in to a cluster with Kerberos.
     """
 
     conf_dir: str | None = None
@@ -70,6 +101,7 @@ class HdfsSettings:
     webhdfs_addresses: tuple[str, ...] = ()
     timeout_s: float = HdfsOptions.TIMEOUT.default / 1000
     max_retries: int = HdfsOptions.MAX_RETRIES.default
+    kerberos: KerberosSettings = field(default_factory=KerberosSettings)
 
 
 @dataclass(frozen=True)
@@ -90,7 +122,11 @@ class FileSystemSettings:
 
     @staticmethod
     def of(configuration: Configuration) -> FileSystemSettings:
-        """Read the settings."""
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: They don't fit together.
+        """
         get = configuration.get
         addresses = (get(HdfsOptions.WEBHDFS_ADDRESS) or "").split(",")
         return FileSystemSettings(
@@ -114,6 +150,7 @@ class FileSystemSettings:
                 webhdfs_addresses=tuple(address.strip() for address in addresses if address.strip()),
                 timeout_s=get(HdfsOptions.TIMEOUT) / 1000,
                 max_retries=get(HdfsOptions.MAX_RETRIES),
+                kerberos=KerberosSettings.of(configuration),
             ),
         )
 
@@ -181,8 +218,9 @@ def _from_text(text: str) -> FileSystemSettings:
     try:
         plain = json.loads(text)
         s3, hdfs = S3Settings(**plain.pop("s3")), plain.pop("hdfs")
-        addresses = tuple(hdfs.pop("webhdfs_addresses"))
-        known = HdfsSettings(**{**hdfs, "client": HdfsClient(hdfs["client"])}, webhdfs_addresses=addresses)
+        hdfs["webhdfs_addresses"] = tuple(hdfs["webhdfs_addresses"])
+        hdfs["kerberos"] = KerberosSettings(**hdfs["kerberos"])
+        known = HdfsSettings(**{**hdfs, "client": HdfsClient(hdfs["client"])})
         return FileSystemSettings(**plain, s3=s3, hdfs=known)
     except (ValueError, KeyError, TypeError, AttributeError):
         message = f"{SETTINGS_VARIABLE} is not what pystate puts there."

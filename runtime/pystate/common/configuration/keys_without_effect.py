@@ -24,7 +24,9 @@ _ENDED = "there is no history server and no result store; ended jobs stay for jo
 _ZOOKEEPER = "there is no ZooKeeper; high-availability.type = filesystem keeps leases and records in storageDir"
 _EVENT_TIME = "a WatermarkStrategy says what time elements have, and every source goes on as fast as it can"
 _QUERYABLE = "an event loop does the network's work; query-threads bounds what is answered at once"
-_KERBEROS = "Spark logs in (spark.kerberos.keytab and .principal), and for checkpoints on HDFS the ticket of kinit counts"
+_KERBEROS = (
+    "Spark logs in (spark.kerberos.keytab and .principal), and for checkpoints on HDFS security.kerberos.login.* counts"
+)
 _LISTENERS = "listeners are Java classes; GET /jobs/:jobid and `pystate wait` tell of a job's state"
 _INNER = "it is an inner setting of Flink's own processes"
 _TRACES = "there are no trace and event reporters; GET /jobs/:jobid/checkpoints has what spans would tell"
@@ -248,8 +250,6 @@ KEYS_WITHOUT_EFFECT: dict[str, str] = {
     "security.ssl.enabled": _KEYSTORE,
     "security.ssl.": _KEYSTORE,
     "security.kerberos.": _KERBEROS,
-    "security.keytab": _KERBEROS,
-    "security.principal": _KERBEROS,
     "security.delegation.": _KERBEROS,
     "security.context.factory.classes": _KERBEROS,
     "security.module.factory.classes": _KERBEROS,

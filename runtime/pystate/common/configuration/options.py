@@ -14,7 +14,13 @@ from pystate.common.configuration.config_option import ConfigOption, options_of
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions, StateRecoveryOptions
 from pystate.common.configuration.groups.deployment_options import DeploymentOptions, PythonOptions
 from pystate.common.configuration.groups.execution_options import CoreOptions, ExecutionOptions, PipelineOptions
-from pystate.common.configuration.groups.file_system_options import FileSystemOptions, HdfsOptions, S3Options, StorageOptions
+from pystate.common.configuration.groups.file_system_options import (
+    FileSystemOptions,
+    HdfsOptions,
+    KerberosOptions,
+    S3Options,
+    StorageOptions,
+)
 from pystate.common.configuration.groups.job_manager_options import (
     HeartbeatManagerOptions,
     HighAvailabilityOptions,
@@ -64,6 +70,7 @@ OPTION_GROUPS: tuple[type, ...] = (
     StorageOptions,
     S3Options,
     HdfsOptions,
+    KerberosOptions,
     SparkOptions,
     PystateOptions,
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pystate.common.configuration.file_system_settings import HdfsSettings
-from pystate.common.configuration.groups.file_system_options import HdfsClient, HdfsOptions
+from pystate.common.configuration.groups.file_system_options import HdfsClient, HdfsOptions, KerberosOptions
 from pystate.common.configuration.hadoop_files import CONF_DIR_VARIABLE, hadoop_properties
 from pystate.common.distribution import pip_install
 from pystate.common.errors import ConfigurationError, SnapshotError, StorageError
@@ -30,7 +30,7 @@ def hdfs_file_system(authority: str, settings: HdfsSettings) -> Any:
         settings: How it is reached.
 
     Raises:
-        SnapshotError: There is neither libhdfs nor WebHDFS; both are named.
+        SnapshotError: There is neither libhdfs nor WebHDFS; both are named. Or Kerberos lacks its keytab or its library.
     """
     key = (os.getpid(), authority, settings)  # a forked process makes its own connections
     with _lock:
@@ -41,7 +41,9 @@ def hdfs_file_system(authority: str, settings: HdfsSettings) -> Any:
 
 def _make(authority: str, settings: HdfsSettings) -> Any:
     why_not_libhdfs = f"not tried ({HdfsOptions.CLIENT.key} = webhdfs)"
-    if settings.client is not HdfsClient.WEBHDFS:
+    if settings.client is HdfsClient.AUTO and settings.kerberos.keytab is not None:
+        why_not_libhdfs = f"not tried (it can't use {KerberosOptions.KEYTAB.key})"
+    elif settings.client is not HdfsClient.WEBHDFS:
         try:
             return _libhdfs(authority, settings)
         except (OSError, ImportError) as error:
@@ -50,13 +52,22 @@ def _make(authority: str, settings: HdfsSettings) -> Any:
         message = f"HDFS can't be reached through libhdfs: {why_not_libhdfs}."
         raise StorageError(message, hint=f"{HdfsOptions.CLIENT.key} = auto tries WebHDFS, too")
     try:
+        from pystate.core.file_systems.kerberos import KerberosLogin
         from pystate.core.file_systems.webhdfs import WebHdfsFileSystem
     except ImportError as error:
         message = f"There is no way to HDFS. libhdfs: {why_not_libhdfs}. WebHDFS: a package isn't installed: {error}."
         raise SnapshotError(message, hint=pip_install("hdfs")) from error
+    login = KerberosLogin(settings.kerberos)
+    login.check_keytab()
+    asked = _hadoop_property(settings, "core-site.xml", "hadoop.security.authentication") or "simple"
+    requires_kerberos = asked.lower() == "kerberos"
+    if requires_kerberos:
+        login.check()
     return WebHdfsFileSystem(
         addresses=_webhdfs_addresses(authority, settings),
         user=os.environ.get("HADOOP_USER_NAME"),
+        login=login,
+        requires_kerberos=requires_kerberos,
         timeout_s=settings.timeout_s,
         max_retries=settings.max_retries,
         why_not_libhdfs=why_not_libhdfs,

@@ -18,6 +18,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util.retry import Retry
 
 from pystate.common.configuration.file_system_settings import current_settings
+from pystate.core.file_systems.kerberos import KerberosLogin, NegotiateAuth, asks_for_proof
 from pystate.core.file_systems.strict_existence import StrictExistence
 
 BLOCK_BYTES = 16 << 20
@@ -76,6 +77,8 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
     Args:
         addresses: `host:port` or `https://host:port` of its name nodes, or of HttpFS.
         user: The user name for clusters without authentication; None for none.
+        login: Who one is for clusters with Kerberos.
+        requires_kerberos: Whether Hadoop's settings ask for it; the servers may, too.
         timeout_s: The timeout without data.
         max_retries: The number of retries.
         why_not_libhdfs: Why libhdfs isn't used, for errors.
@@ -85,18 +88,33 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
     cachable = False
 
     def __init__(
-        self, addresses: tuple[str, ...], user: str | None, timeout_s: float, max_retries: int, why_not_libhdfs: str
+        self,
+        addresses: tuple[str, ...],
+        user: str | None,
+        login: KerberosLogin,
+        requires_kerberos: bool,
+        timeout_s: float,
+        max_retries: int,
+        why_not_libhdfs: str,
     ) -> None:
+        self._login = login
+        self._negotiate = NegotiateAuth(login, required=requires_kerberos)
         self._adapter = (timeout_s, max_retries)
         self._why_not_libhdfs = why_not_libhdfs
         self._urls = [address if "://" in address else f"http://{address}" for address in addresses]
-        super().__init__(self._urls[0], 0, user=user)
+        super().__init__(self._urls[0], 0, user=None if requires_kerberos else user)
         self.url = f"{self._urls[0].rstrip('/')}/webhdfs/v1"
 
     def _connect(self) -> None:
         super()._connect()
         for scheme in ("http://", "https://"):
             self.session.mount(scheme, _Adapter(*self._adapter))
+        self.session.auth = self._negotiate
+
+    @property
+    def kerberos_login(self) -> KerberosLogin | None:
+        """Who one is for the cluster; None where it hasn't asked for Kerberos."""
+        return self._login if self._negotiate.required else None
 
     def _call(
         self, op: str, method: str = "get", path: str | None = None, data: Any = None, redirect: bool = True, **kwargs: Any
@@ -126,12 +144,13 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
 
         Raises:
             OSError: It does, or there is none.
+            StorageError: Kerberos has no proof of who one is, or the server doesn't accept it.
         """
+        place = "/".join(url.split("/", 3)[:3])
         try:
-            answer = self.session.request(method.upper(), url, **options)
+            answer = self._answer(method, url, options)
         except requests.RequestException as error:
             reason = getattr(error.args[0], "reason", error) if error.args else error
-            place = "/".join(url.split("/", 3)[:3])
             message = f"{place} does not answer: {type(error).__name__}: {reason}"
             raise ConnectionError(message) from None
         if answer.status_code < 400:
@@ -140,6 +159,8 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
             remote = answer.json()["RemoteException"]
             kind, message = str(remote["exception"]), str(remote["message"]).split("\n", 1)[0]
         except (ValueError, KeyError, TypeError):
+            if answer.status_code in (401, 403) and "Authorization" in answer.request.headers:
+                self._login.refuse(place, answer.reason)
             message = f"WebHDFS answered {answer.status_code} {answer.reason}"
             raise OSError(errno.EREMOTEIO, message) from None
         if kind == _STANDBY:
@@ -147,6 +168,19 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
         if kind in _ERRORS:
             raise _ERRORS[kind](message)
         raise OSError(errno.EREMOTEIO, f"{kind}: {message}")
+
+    def _answer(self, method: str, url: str, options: dict[str, Any]) -> requests.Response:
+        """Send a request, again with a proof of who one is if the server asks for it."""
+        answer: requests.Response = self.session.request(method.upper(), url, **options)
+        if not asks_for_proof(answer):
+            return answer
+        # Hadoop's settings don't say so, or the server's cookie has expired
+        self._negotiate.required = True
+        self.session.cookies.clear()
+        self.pars.pop("user.name", None)
+        options.get("params", {}).pop("user.name", None)
+        answer = self.session.request(method.upper(), url, **options)
+        return answer
 
     # -- what fsspec takes for granted
 

@@ -166,3 +166,32 @@ class HdfsOptions:
         "How often a request to WebHDFS is repeated when no connection comes about, and one that may be repeated also after"
         " a broken connection, a timeout and the statuses 502, 503, 504.",
     )
+
+
+class KerberosOptions:
+    """The log-in to an HDFS with Kerberos, over WebHDFS. Spark logs in by itself: spark.kerberos.keytab and .principal.
+
+    libhdfs takes the ticket of kinit, whatever is set here.
+    """
+
+    KEYTAB = ConfigOption[str | None](
+        "security.kerberos.login.keytab",
+        StringType("the absolute path of a keytab"),
+        None,
+        "The keytab to log in by, on each machine of a job at this path. Tickets are got from the KDC and renewed with it."
+        " Needs security.kerberos.login.principal. pystate.hdfs.client = auto goes over WebHDFS then.",
+        ("security.keytab",),
+    )
+    PRINCIPAL = ConfigOption[str | None](
+        "security.kerberos.login.principal",
+        StringType('a principal such as "flink@EXAMPLE.ORG"'),
+        None,
+        "Who one is. Without a keytab it says which of kinit's tickets counts, where there are several.",
+        ("security.principal",),
+    )
+    USE_TICKET_CACHE = ConfigOption[bool](
+        "security.kerberos.login.use-ticket-cache",
+        BooleanType(),
+        True,
+        "Whether the ticket of kinit counts where no keytab is set. Jobs that last longer than the ticket need a keytab.",
+    )
