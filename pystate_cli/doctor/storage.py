@@ -25,11 +25,13 @@ KEYS = (
 
 
 def check_storage(configuration: Configuration) -> Iterator[Finding]:
-    """Check every configured place."""
+    """Check every configured place, and the log-ins that they need."""
+    logins: set[str] = set()
     for name, key in KEYS:
         place = configuration.get_string(key, "")
         if place:
             yield _try(name, key, place)
+            yield from _kerberos(place, logins)
         elif name == "checkpoints":
             yield warn(name, f"{key} is not set: checkpoints stay in the driver's memory", f"pystate config {key}")
         elif name == "savepoints":
@@ -70,7 +72,10 @@ def _try(name: str, key: str, place: str) -> Finding:
         with contextlib.suppress(Exception):
             fs.rm_file(probe)
         _remove(fs, made)
-        return fail(name, f"{place} can't be {step}: {_first_line(error)}", f"check {key}, its rights and credentials")
+        hint = error.hint if isinstance(error, PystateError) else None
+        return fail(
+            name, f"{place} can't be {step}: {_first_line(error)}", hint or f"check {key}, its rights and credentials"
+        )
     _remove(fs, made)
     if found != _CONTENT:
         return fail(name, f"{place} gives back other bytes than were written", f"set {key} to another place")
@@ -79,6 +84,25 @@ def _try(name: str, key: str, place: str) -> Finding:
         text = f"{place} can be written, read and deleted; its clock is {skew:+.0f} s off ours"
         return warn(name, text, "set the clocks: leases and expiry compare them")
     return ok(name, f"{place} can be written, read and deleted ({took})")
+
+
+def _kerberos(place: str, seen: set[str]) -> Iterator[Finding]:
+    """Check the log-in to Kerberos of a place that asks for one, unless another place has it, too."""
+    from pystate.core.snapshot.storage.snapshot_location import parse_location
+
+    try:
+        login = getattr(parse_location(place)[0], "kerberos_login", None)
+    except PystateError:  # told already
+        return
+    if login is None or login.by in seen:
+        return
+    seen.add(login.by)
+    try:
+        found = login.login()
+    except PystateError as error:
+        yield fail("kerberos", f"{login.by}: {error.message}", error.hint)
+        return
+    yield ok("kerberos", f"{found.name}, by {login.by}; this ticket is good for {found.seconds / 60:.0f} minutes")
 
 
 def _missing(fs: Any, path: str) -> list[str]:

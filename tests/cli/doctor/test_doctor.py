@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 import pytest
 
 from pystate.common.configuration.configuration import Configuration
+from pystate.common.configuration.file_system_settings import FileSystemSettings, put_in_force
 from pystate.common.errors import ConfigurationError, JavaNotFoundError
 from pystate.common.files.home import PystateHome
 from pystate.common.processes.open_files import check_files_of_spark
@@ -239,6 +240,39 @@ def test_a_storage_that_gives_back_something_else(monkeypatch, tmp_path):
 
     assert found.health is Health.FAIL
     assert "gives back other bytes" in found.text
+
+
+def test_the_log_in_of_a_storage_with_kerberos(monkeypatch, tmp_path, kdc):
+    monkeypatch.setenv("KRB5_CONFIG", str(kdc.krb5_conf))
+    monkeypatch.setenv("KRB5CCNAME", f"FILE:{tmp_path}/none")
+    kdc.add("doctor")
+    keytab = kdc.export("doctor.keytab", "doctor")
+    entry = "<property><name>hadoop.security.authentication</name><value>kerberos</value></property>"
+    (tmp_path / "core-site.xml").write_text(f"<configuration>{entry}</configuration>")
+    places = {
+        "execution.checkpointing.dir": "hdfs://localhost:1/checkpoints",
+        "execution.checkpointing.savepoint-dir": "hdfs://localhost:1/savepoints",
+        "env.hadoop.conf.dir": str(tmp_path),
+        "pystate.hdfs.client": "webhdfs",
+        "pystate.hdfs.webhdfs-address": "localhost:1",
+        "pystate.hdfs.max-retries": "0",
+    }
+    log_in = {"security.kerberos.login.keytab": str(keytab), "security.kerberos.login.principal": "doctor"}
+
+    def kerberos_of(configuration):
+        put_in_force(FileSystemSettings.of(configuration))
+        return [finding for finding in storage.check_storage(configuration) if finding.name == "kerberos"]
+
+    try:
+        (found,) = kerberos_of(Configuration({**places, **log_in}))
+        (refused,) = kerberos_of(Configuration(places))
+    finally:
+        put_in_force(None)
+
+    assert found.health is Health.OK
+    assert found.text.startswith(f"doctor@TESTS.PYSTATE, by security.kerberos.login.keytab = {keytab}")
+    assert refused.health is Health.FAIL
+    assert refused.hint.startswith("kinit")
 
 
 def test_ports():
