@@ -15,6 +15,7 @@ jobs of 10 slots with 160 files are 10 TB of state. Reported, times as median / 
 """
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -27,28 +28,28 @@ import time
 from concurrent.futures import Future
 from pathlib import Path
 
-REPOSITORY = Path(__file__).parents[1]
-sys.path.insert(0, str(REPOSITORY))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import coordinator as alone  # noqa: E402
-from keyed_count import machine  # noqa: E402
+import coordinator as alone
+from keyed_count import machine
+from processes import processor_s
 
-from pystate.common import Types  # noqa: E402
-from pystate.common.configuration import Configuration  # noqa: E402
-from pystate.core.api.operator_kind import OperatorKind  # noqa: E402
-from pystate.core.records.key_column import KeyColumn  # noqa: E402
-from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher  # noqa: E402
-from pystate.runtime.checkpoint.barrier import CheckpointBarrier  # noqa: E402
-from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator  # noqa: E402
-from pystate.runtime.checkpoint.snapshot_metadata import JobDescription  # noqa: E402
-from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator  # noqa: E402
-from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers  # noqa: E402
-from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource  # noqa: E402
-from pystate.runtime.execution.slots.slot_calls import answer_slot_call  # noqa: E402
-from pystate.runtime.plan.chain import OperatorSpec  # noqa: E402
-from pystate.runtime.plan.task import TaskInput, TaskSpec  # noqa: E402
-from tests.ops.jobmanager import fake_driver  # noqa: E402
-from tests.ops.jobmanager.harness import ManagerProcess  # noqa: E402
+from pystate.common import Types
+from pystate.common.configuration import Configuration
+from pystate.core.api.operator_kind import OperatorKind
+from pystate.core.records.key_column import KeyColumn
+from pystate.ops.jobmanager.drivers.driver_process import DriverLauncher
+from pystate.runtime.checkpoint.barrier import CheckpointBarrier
+from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
+from pystate.runtime.checkpoint.snapshot_metadata import JobDescription
+from pystate.runtime.engines.micro_batch.driver.epoch_coordinator import EpochCoordinator
+from pystate.runtime.engines.micro_batch.driver.epoch_numbers import EpochNumbers
+from pystate.runtime.engines.micro_batch.spark.spark_checkpoint import SparkCheckpointDirectory, SparkSource
+from pystate.runtime.execution.slots.slot_calls import answer_slot_call
+from pystate.runtime.plan.chain import OperatorSpec
+from pystate.runtime.plan.task import TaskInput, TaskSpec
+from tests.ops.jobmanager import fake_driver
+from tests.ops.jobmanager.harness import ManagerProcess
 
 STORAGE_S = 0.05, 0.5
 QUESTIONS = {
@@ -134,11 +135,9 @@ def spread(values):
 
 def spent(pid):
     """Return the seconds of processor time of a process; 0 for one that is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    with contextlib.suppress(OSError):
+        return processor_s([pid])
+    return 0.0
 
 
 class Cluster:

@@ -17,6 +17,19 @@ def children(parent):
     return found
 
 
+def processor_s(pids):
+    """Return the processors' time of some processes, without their children, s.
+
+    Raises:
+        OSError: One is gone.
+    """
+    used = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        used += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used
+
+
 def processors_s():
     """Return the processors' time of this process and all its children, s."""
     tick, parents = os.sysconf("SC_CLK_TCK"), {}

@@ -23,12 +23,11 @@ sys.path.insert(1, str(Path(__file__).parents[1]))  # where what several benchma
 
 import pyspark
 from keyed_count import machine
-from processes import children
+from processes import children, processor_s
 from recovery import Job, kill
 
 OURS = "pystate's"
 SIDES = {OURS: "pystate.runtime.engines.worker_daemon", "Spark's own": "pyspark.daemon"}
-TICK = os.sysconf("SC_CLK_TCK")
 SETTLES_S = 4
 
 
@@ -37,14 +36,6 @@ def processes(job):
     daemons = children(job.jvm)
     workers = [pid for daemon in daemons for pid in children(daemon)]
     return {"driver": [job.driver], "JVM": [job.jvm], "daemons": daemons, "slots and workers": workers}
-
-
-def processor_s(pids):
-    used = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        used += (int(fields[11]) + int(fields[12])) / TICK
-    return used
 
 
 def memory_mb(pids):

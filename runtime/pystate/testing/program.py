@@ -17,7 +17,7 @@ from pystate.common.configuration.groups.execution_options import PipelineOption
 from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import JobGraphError, UsageError
 from pystate.common.row import Row
-from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
+from pystate.common.user_code.spark_object import NeedsSparkError
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.core.api.executor import register_executor, registered_executor
 from pystate.core.api.stream_graph import StreamGraph
@@ -31,20 +31,11 @@ class _KeepingExecutor(GraphExecutor):
     """Keeps the graph, and the names of the program."""
 
     def __init__(self, configuration: Configuration) -> None:
-        self._configuration = configuration
+        super().__init__(configuration)
         self.graph: StreamGraph | None = None
         self.configuration = configuration
         self.names: dict[str, Any] = {}
         self.module = sys.modules["__main__"]
-
-    def base_configuration(self) -> Configuration:
-        """Return the configuration of file and command line."""
-        return self._configuration.copy()
-
-    def spark_session(self, configuration: Configuration) -> Any:
-        """Return what stands for a session."""
-        del configuration
-        return SparkObject()
 
     def take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> None:
         """Keep the graph."""

@@ -156,7 +156,7 @@ class StreamGraph:
         rank = next(number for number, sibling in enumerate(siblings) if sibling is step)
         place = [kind, str(rank), *(uids[id(as_written(parent))] for parent in step.parents)]
         if isinstance(step, TimestampsTransformation) and as_written(step.parent) is not step.parent:
-            place.append("behind the source's strategy")  # which comes from the same line
+            place.append("behind the source's strategy")  # from the same line; savepoints hold what this text is hashed to
         return "auto-" + hashlib.sha256("\0".join(place).encode()).hexdigest()[:16]
 
 

@@ -43,15 +43,7 @@ _FIRST_DAY = dt.date(1970, 1, 1)
 
 
 class _DebeziumSchema(ChangeSchema):
-    """Deserializes the rows of Debezium's changes.
-
-    Args:
-        type_info: The type of the rows.
-        metadata: Which fields are no columns of the table, and Flink's keys of what they are instead: `source.properties`,
-            which has `lsn` and `snapshot`, `source.timestamp`, `source.database`, `source.schema`, `source.table`,
-            `ingestion-timestamp`.
-        ignore_parse_errors: Whether an invalid field becomes None, and an invalid message is left out; else they are errors.
-    """
+    """What is the same of Debezium's changes in JSON and in Avro."""
 
     whose = "Debezium"
 

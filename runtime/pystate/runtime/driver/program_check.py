@@ -24,7 +24,7 @@ from pystate.common.configuration.state_settings import StateSettings
 from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.program_finding import ProgramFinding, Severity
 from pystate.common.type_rules import WrongValueError, conform_to
-from pystate.common.user_code.spark_object import NeedsSparkError, SparkObject
+from pystate.common.user_code.spark_object import NeedsSparkError
 from pystate.common.user_code.taken import refusals_collected
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import user_frame
@@ -68,7 +68,7 @@ class CheckExecutor(GraphExecutor):
     """
 
     def __init__(self, configuration: Configuration) -> None:
-        self._configuration = configuration
+        super().__init__(configuration)
         self.findings: list[ProgramFinding] = []
         self.guarantees: list[dict[str, Any]] = []
         self.restore: RestoreCheck | None = None
@@ -78,15 +78,6 @@ class CheckExecutor(GraphExecutor):
         """Refuse to be pickled, as what runs jobs does: a function that refers to the environment can't be sent."""
         message = "it runs the program's jobs, in the driver alone"
         raise TypeError(message)
-
-    def base_configuration(self) -> Configuration:
-        """Return the configuration of file and command line."""
-        return self._configuration.copy()
-
-    def spark_session(self, configuration: Configuration) -> Any:
-        """Return what stands for a session."""
-        del configuration
-        return SparkObject()
 
     def take(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> None:
         """Look at the graph."""

@@ -47,7 +47,7 @@ class PlanExecutor(GraphExecutor):
     """
 
     def __init__(self, configuration: Configuration, folder: Path, *, restores: bool = False) -> None:
-        self._configuration = configuration
+        super().__init__(configuration)
         self._folder = folder
         self._restores = restores
         self._session: Any = None
@@ -57,10 +57,6 @@ class PlanExecutor(GraphExecutor):
         """End the session, if there is one."""
         if self._session is not None:
             self._session.stop()
-
-    def base_configuration(self) -> Configuration:
-        """Return the configuration of file and command line."""
-        return self._configuration.copy()
 
     def spark_session(self, configuration: Configuration) -> Any:
         """Return a session; programs may inspect their data with it. No query is started."""

@@ -21,6 +21,7 @@ from pystate.common.configuration.groups.checkpointing_options import StateRecov
 from pystate.common.configuration.groups.execution_options import CoreOptions
 from pystate.common.errors import JobGraphError, PystateError
 from pystate.common.files.home import read_json, write_json
+from pystate.common.user_code.spark_object import SparkObject
 from pystate.core.api.executor import Executor, register_executor
 from pystate.core.api.stream_graph import StreamGraph
 from pystate.runtime.spark.workers.python_files import add_python_files
@@ -39,11 +40,26 @@ class ProgramTaken(BaseException):
 class GraphExecutor(Executor):
     """An executor that takes the graph of a program's first execute() instead of running it, and ends the program.
 
+    Args:
+        configuration: The configuration of file and command line.
+
     Attributes:
         taken: Whether it has one. Then whatever the program does with `ProgramTaken`, it has got to its execute().
     """
 
     taken = False
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+
+    def base_configuration(self) -> Configuration:
+        """Return the configuration of file and command line."""
+        return self._configuration.copy()
+
+    def spark_session(self, configuration: Configuration) -> Any:
+        """Return what stands for a session."""
+        del configuration
+        return SparkObject()
 
     def execute(self, graph: StreamGraph, configuration: Configuration, job_name: str) -> NoReturn:
         """Take the graph, and end the program."""
