@@ -123,10 +123,12 @@ def _findings(
 def _configuration(
     session: Session, conf_dir: str | None, properties: list[str]
 ) -> Generator[Finding, None, Configuration | None]:
+    from pystate.common.configuration.file_system_settings import initialize
     from pystate.common.configuration.loaded_configuration import load_configuration, parse_dynamic_properties
 
     try:
         loaded = load_configuration(conf_dir, parse_dynamic_properties(properties), home=session.home)
+        initialize(loaded.configuration)
     except ConfigurationError as error:
         where = f" ({error.where})" if error.where else ""
         yield fail("settings", f"{error.message}{where}", error.hint or "pystate config")

@@ -66,6 +66,19 @@ def test_json_and_the_exit_code_of_a_failure(pystate, conf):
     assert checks["savepoints"]["status"] == "ok"
 
 
+def test_storage_is_tried_with_the_settings_that_are_given(pystate, conf, tmp_path):
+    keytab = tmp_path / "none.keytab"
+    settings = {
+        "execution.checkpointing.dir": "hdfs://localhost:1/x",
+        "pystate.hdfs.client": "webhdfs",
+        "security.kerberos.login.keytab": keytab,
+        "security.kerberos.login.principal": "me@HERE",
+    }
+    words = [word for key, value in settings.items() for word in ("-D", f"{key}={value}")]
+    checks = by_name(pystate("doctor", "--json", *words))
+    assert checks["checkpoints"]["text"] == "hdfs://localhost:1/x: The keytab can't be read: No such file or directory."
+
+
 def test_settings_that_can_not_be_read_are_a_finding(pystate, conf):
     conf.write_text('"state.bakend.type" = "x"\n')
 
