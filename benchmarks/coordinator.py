@@ -29,7 +29,7 @@ from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription

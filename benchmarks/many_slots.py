@@ -37,7 +37,7 @@ from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.metrics.slot_metrics import SlotMetrics
 from pystate.core.metrics.store import SubtaskMetricStore
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.datastream import KeyedProcessFunction, ValueStateDescriptor
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription

@@ -24,16 +24,10 @@ from keyed_count import machine
 
 from pystate.common import Types
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    read_metadata,
-    write_metadata,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata_file import read_metadata, write_metadata
 from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.keys.keys import KEY_ENCODING

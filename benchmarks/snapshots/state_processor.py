@@ -26,7 +26,9 @@ from pyspark.sql import functions as F
 from pystate.common import Types
 from pystate.common.configuration import Configuration
 from pystate.common.time import Time
-from pystate.core.snapshot.metadata import OperatorSubtaskState, SavepointFormatType, read_metadata, write_metadata
+from pystate.core.snapshot.metadata import SavepointFormatType
+from pystate.core.snapshot.metadata_file import read_metadata, write_metadata
+from pystate.core.snapshot.operator_state import OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.loader import create_state_backend
 from pystate.core.state.keys.keys import KeyCodec

@@ -19,7 +19,7 @@ import pystate_cli
 from pystate.common import Types
 from pystate.common.errors import PystateError
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.snapshot.metadata import read_metadata, write_metadata
+from pystate.core.snapshot.metadata_file import read_metadata, write_metadata
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate_cli.command_line import run_command_line
 from pystate_cli.console.console import Console

@@ -7,7 +7,7 @@ import pytest
 
 import pystate.testing
 from pystate.common import Types
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.state.keys.keys import KEY_ENCODING
 from pystate.pytest_plugin import pystate_clock, pystate_golden, pystate_harness  # noqa: F401 - fixtures
 from pystate.testing import OperatorTestHarness, ProcessFunctionTestHarnesses

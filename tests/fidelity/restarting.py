@@ -11,7 +11,8 @@ from unittest import mock
 from pystate.common.configuration.configuration import Configuration
 from pystate.core.api.executor import JobExecutionResult
 from pystate.core.api.stream_graph import StreamGraph
-from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, OperatorState, SavepointFormatType
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.memory_storage import MemorySnapshotLocation
 from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME

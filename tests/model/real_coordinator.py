@@ -13,7 +13,8 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
-from pystate.core.snapshot.metadata import CheckpointType, OperatorSubtaskState, TaskState
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest

@@ -139,7 +139,7 @@ def test_every_type_has_a_column(spark, tmp_path):
     from pystate.common.time import Instant
     from pystate.core.api.functions import KeyedProcessFunction
     from pystate.core.api.state import ValueStateDescriptor
-    from pystate.core.snapshot.metadata import OperatorState
+    from pystate.core.snapshot.operator_state import OperatorState
     from pystate.core.state.keys.keys import KEY_ENCODING
     from pystate.testing import ProcessFunctionTestHarnesses
 

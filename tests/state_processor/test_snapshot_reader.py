@@ -152,7 +152,7 @@ def test_unknown_names_are_answered_with_the_nearest(savepoint, ask, message, hi
 def test_pickles_are_never_unpickled(tmp_path):
     from pystate.core.api.functions import KeyedProcessFunction
     from pystate.core.api.state import ValueStateDescriptor
-    from pystate.core.snapshot.metadata import OperatorState
+    from pystate.core.snapshot.operator_state import OperatorState
     from pystate.core.state.keys.keys import KEY_ENCODING
     from pystate.testing import ProcessFunctionTestHarnesses
 

@@ -21,7 +21,7 @@ from pystate.core.api.window.assigners import (
 from pystate.core.api.window.evictors import CountEvictor
 from pystate.core.api.window.triggers import ContinuousEventTimeTrigger
 from pystate.core.api.window.window_functions import ProcessWindowFunction
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
 from pystate.core.snapshot.reading.window_states import WINDOW_CONTENTS

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.runtime.plan.task import JobEnvironment
 from pystate.testing import Program
 from pystate.testing import harness as harness_module

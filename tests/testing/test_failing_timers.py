@@ -8,13 +8,9 @@ import json
 import pytest
 
 from pystate.common.errors import UsageError
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    SavepointFormatType,
-    write_metadata,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata_file import write_metadata
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.job_folder.failing_record import FailingRecord, keep_failing_record
 from pystate.runtime.slot.chain import operator_chain

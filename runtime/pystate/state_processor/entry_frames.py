@@ -21,7 +21,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.state import StateKind
 from pystate.core.snapshot.handles.handles import StateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorSubtaskState
+from pystate.core.snapshot.operator_state import OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.state_schema import namespace_end
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter, Entry, StateMetaInfoSnapshot

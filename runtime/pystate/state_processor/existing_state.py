@@ -15,7 +15,8 @@ from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileSta
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.reading.keyed_files import key_type_of, open_keyed_file, place_of
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

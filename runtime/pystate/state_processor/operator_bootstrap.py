@@ -12,7 +12,7 @@ from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.state import BroadcastState, MapStateDescriptor
 from pystate.core.snapshot.handles.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
-from pystate.core.snapshot.metadata import OperatorSubtaskState
+from pystate.core.snapshot.operator_state import OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.format import OperatorStateMode
 from pystate.core.state.operator.operator_state_backend import OperatorStateBackend, OperatorStateSnapshot

@@ -13,13 +13,9 @@ from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import PystateError, SnapshotError, SnapshotExistsError, StateError
 from pystate.common.key_groups import check_max_parallelism
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    SavepointFormatType,
-    write_metadata,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata_file import write_metadata
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
 from pystate.core.state.keys.keys import KEY_ENCODING

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import pyarrow as pa
 
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.keyed_files import open_keyed_file, open_keyed_state
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pystate.common.errors import StateError
 from pystate.common.type_info import TypeInformation
 from pystate.core.records.codec import RESERVED_PREFIX, RecordCodec
-from pystate.core.snapshot.metadata import OperatorSubtaskState
+from pystate.core.snapshot.operator_state import OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.state_processor.entry_frames import KeyedEntries
 

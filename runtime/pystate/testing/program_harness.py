@@ -39,7 +39,7 @@ from pystate.core.records.codec import TIMESTAMP_FIELD
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.snapshot_location import MEMORY_SCHEME

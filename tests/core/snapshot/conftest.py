@@ -10,14 +10,8 @@ import pytest
 from pystate.common.key_groups import key_group_range
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    SourcePosition,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, SourcePosition
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 
 JOB_ID = "83f146a87b5572d7c71730b6a8b1dbae"

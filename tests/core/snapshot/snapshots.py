@@ -15,16 +15,9 @@ from pystate.core.snapshot.handles.handles import FileStateHandle, StateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OPERATOR_STATE, OperatorStateHandle, StateMetaInfo
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    SourcePosition,
-    read_metadata,
-    write_metadata,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, SourcePosition
+from pystate.core.snapshot.metadata_file import read_metadata, write_metadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
 from pystate.core.state.base.state_schema import StateSchema
 from pystate.core.state.files.canonical import CanonicalHeader, CanonicalWriter

@@ -11,7 +11,7 @@ import pytest
 
 from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.handles.handles import FileStateHandle
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.snapshot_location import MAX_METADATA_BYTES, SnapshotLocation
 from tests.core.snapshot.snapshots import write_savepoint
 

@@ -9,7 +9,8 @@ import pytest
 from pystate.common.errors import CorruptSnapshotError
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.core.snapshot.metadata import OperatorState, OperatorSubtaskState, read_metadata, write_metadata
+from pystate.core.snapshot.metadata_file import read_metadata, write_metadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 
 
 def shared(name: str, size: int = 1000, directory: str = "file:/c/job/shared") -> SharedFile:

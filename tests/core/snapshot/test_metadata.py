@@ -17,17 +17,9 @@ from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileSta
 from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, StateMetaInfo
-from pystate.core.snapshot.metadata import (
-    METADATA_VERSION,
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    TaskState,
-    read_metadata,
-    write_metadata,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata_file import METADATA_VERSION, read_metadata, write_metadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState, TaskState
 from pystate.core.state.operator.format import OperatorStateMode
 
 MakeMetadata = Callable[..., CheckpointMetadata]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.reading.snapshot_table import select_state, state_table
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

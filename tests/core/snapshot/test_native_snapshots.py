@@ -12,7 +12,8 @@ import pytest
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.type_info import Types
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
-from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata, write_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.metadata_file import read_metadata, write_metadata
 from pystate.core.snapshot.reading import keyed_files
 from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.reading.snapshot_reader import KeyFilter, SnapshotReader

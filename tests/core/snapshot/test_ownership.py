@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError, PystateError, RestoreError
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes, OwnershipNote, claim, claimant, is_note
 from pystate.core.snapshot.storage.shared_state_folder import SharedStateFolder, free_shared_files
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

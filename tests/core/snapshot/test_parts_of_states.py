@@ -22,15 +22,10 @@ from pystate.core.api.state import (
 )
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    write_metadata,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata_file import write_metadata
 from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

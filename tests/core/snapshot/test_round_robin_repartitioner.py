@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, OperatorStateShare, StateMetaInfo
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.round_robin_repartitioner import repartition
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.state.operator.format import OperatorStateMode

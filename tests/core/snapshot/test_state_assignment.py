@@ -10,13 +10,8 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.key_groups import key_group_range
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 
 MakeMetadata = Callable[..., CheckpointMetadata]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import JobCancelledError, RestoreError
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.local_copies import local_copies_folder
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from tests.engines import on_both_engines

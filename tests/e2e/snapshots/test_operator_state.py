@@ -5,7 +5,7 @@ import os
 import random
 
 from pystate.common import Duration, Types
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.snapshot_location import resolve_snapshot
 from pystate.core.state.operator.format import OperatorStateReader
 from pystate.core.state.values.serializers import serializer_for

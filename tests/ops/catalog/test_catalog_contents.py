@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from pystate.common import Types
 from pystate.common.errors import CorruptSnapshotError, PystateError, SnapshotError, UsageError
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.snapshot.metadata import write_metadata
+from pystate.core.snapshot.metadata_file import write_metadata
 from pystate.core.snapshot.reading.inspection import inspect_operators
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.ops.catalog.contents import ContentComparison

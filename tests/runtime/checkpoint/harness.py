@@ -10,7 +10,7 @@ from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_coordinator import CheckpointCoordinator
 from pystate.runtime.checkpoint.snapshot_metadata import JobDescription

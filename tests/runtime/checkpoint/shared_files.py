@@ -21,8 +21,10 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ControlError
 from pystate.common.key_groups import KeyGroupRange, key_group_range
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorSubtaskState, TaskState, read_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.backend_snapshot import NativeSnapshot, NativeSource
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
-from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, write_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata_file import write_metadata
 from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.runtime.checkpoint.checkpoint_recovery import DurableCheckpointIds, recover_checkpoints
 from tests.faults.faulty_storage import FAULTS

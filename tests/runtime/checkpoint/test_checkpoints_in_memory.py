@@ -13,7 +13,7 @@ from pystate.common.job_status import JobStatus
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.runtime.checkpoint.checkpoint_recovery import recover_checkpoints
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings

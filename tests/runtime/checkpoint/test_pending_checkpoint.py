@@ -7,13 +7,8 @@ import pytest
 
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    TaskState,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason

@@ -15,7 +15,8 @@ from pystate.common.key_groups import key_group_range
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle, SharedFile
-from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState, read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.retention.shared_state_files import SharedStateFiles

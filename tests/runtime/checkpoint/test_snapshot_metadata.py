@@ -5,7 +5,8 @@ from pathlib import Path
 
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle
-from pystate.core.snapshot.metadata import CheckpointType, OperatorSubtaskState, SavepointFormatType, TaskState
+from pystate.core.snapshot.metadata import CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.reading.snapshot_reader import SnapshotReader
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

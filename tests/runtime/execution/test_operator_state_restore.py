@@ -12,13 +12,8 @@ from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, StateMetaInfo
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    TaskState,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.format import OperatorStateMode

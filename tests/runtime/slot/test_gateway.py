@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pystate.common.errors import ConnectionLostError, ControlError
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.slot.gateway import CoordinatorGateway
 from tests.waiting import LONGEST_S, wait_until

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD
 from pystate.core.snapshot.handles.handles import FileStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.plan.task import JobEnvironment, TaskSpec

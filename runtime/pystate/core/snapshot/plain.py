@@ -1,10 +1,12 @@
-"""Checked access to untrusted plain data (from msgpack)."""
+"""Plain data as bytes of msgpack, and checked access to it where it can't be trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeVar
+
+import msgpack
 
 from pystate.common.errors import CorruptSnapshotError
 
@@ -97,3 +99,29 @@ def take_text_map(plain: dict[Any, Any], key: str) -> dict[str, str]:
         if not isinstance(name, str) or not isinstance(text, str):
             raise unsound(what=f"{key} has an entry {_shown(name)}: {_shown(text)}, not text to text")
     return dict(value)
+
+
+# Msgpack allocates a list by its stated length before it reads it, nested lists too; maps grow as they are read.
+_MAX_LIST = 8192
+_MAX_MAP = 1 << 17
+UNREADABLE = (ValueError, TypeError, msgpack.exceptions.UnpackException)
+
+
+def pack_plain(plain: Any) -> bytes:
+    """Return plain data as bytes."""
+    # a value of the configuration, or what somebody says about a savepoint, may hold any text
+    data: bytes = msgpack.packb(plain, use_bin_type=True, unicode_errors="surrogatepass")
+    return data
+
+
+def unpack_plain(body: bytes | memoryview) -> Any:
+    """Read plain data within limits; what is no such data raises one of `UNREADABLE`."""
+    return msgpack.unpackb(
+        body,
+        raw=False,
+        strict_map_key=False,
+        max_array_len=_MAX_LIST,
+        max_map_len=_MAX_MAP,
+        max_ext_len=0,
+        unicode_errors="surrogatepass",
+    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystate.common.errors import RestoreError
-from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.snapshot_location import (
     METADATA_FILE,
     SnapshotLocation,

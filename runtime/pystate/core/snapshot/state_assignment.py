@@ -13,7 +13,8 @@ from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle
 from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle, data_in_flight_stays
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle, OperatorStateShare
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.round_robin_repartitioner import repartition
 
 H = TypeVar("H", bound=AnyKeyedStateHandle)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.reading.inspection import StateFigures
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.format import OperatorStateMode, OperatorStateReader

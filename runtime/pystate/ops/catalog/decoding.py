@@ -10,7 +10,7 @@ from pystate.common.key_groups import key_group
 from pystate.common.type_info import TypeInformation
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.keyed_files import key_type_of, open_keyed_state
 from pystate.core.snapshot.reading.state_rows import RowDecoder, value_decoder
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation

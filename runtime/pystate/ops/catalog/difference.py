@@ -14,7 +14,8 @@ from typing import Any, Generic, TypeVar
 
 from pystate.common.errors import SnapshotError, UsageError
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.inspection import OperatorFigures, StateFigures, canonical_reader
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.state_schema import namespace_end

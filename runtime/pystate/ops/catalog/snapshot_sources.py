@@ -7,7 +7,8 @@ from typing import Any
 
 from pystate.connectors.installed_connectors import connectors
 from pystate.connectors.operators.split_feed import ENUMERATOR, SPLITS
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.state_rows import value_decoder
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.operator.format import OperatorStateReader

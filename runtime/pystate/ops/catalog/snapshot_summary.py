@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, read_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
 
 

@@ -12,7 +12,8 @@ from pystate.core.snapshot.handles.handles import FileStateHandle, StateHandle
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import RAW_STATE_NAME, OperatorStateHandle
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.inspection import canonical_reader, native_meta
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.state_schema import common_schema

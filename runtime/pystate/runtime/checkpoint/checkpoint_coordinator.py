@@ -20,7 +20,8 @@ from pystate.common.errors import CheckpointFailedError, PystateError
 from pystate.common.files.job_files import JobFile
 from pystate.common.job_status import JobStatus
 from pystate.common.time import current_time_ms
-from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, TaskState
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.barrier_placement import BarrierPlacement

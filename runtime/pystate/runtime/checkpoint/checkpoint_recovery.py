@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pystate.common.errors import CorruptSnapshotError, PystateError
 from pystate.common.files.job_files import JobFile, Reserve
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.checkpoint_storage_access import CheckpointStorageAccess
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.completed_checkpoint import CompletedCheckpoint

@@ -7,14 +7,8 @@ from enum import Enum
 
 from pystate.common.configuration.groups.checkpointing_options import CheckpointingOptions
 from pystate.common.errors import CheckpointFailedError, PystateError, SnapshotError, SubtaskHangsError
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    SourcePosition,
-    TaskState,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType, SourcePosition
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.checkpoint_request import CheckpointRequest

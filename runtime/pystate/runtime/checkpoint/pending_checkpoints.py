@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from pystate.common.errors import PystateError
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.checkpoint.confirmed_checkpoints import ConfirmedCheckpoints
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pystate.common.configuration.sensitive_keys import without_secrets
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, write_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.metadata_file import write_metadata
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, snapshot_id_of
 from pystate.core.state.keys.keys import KEY_ENCODING

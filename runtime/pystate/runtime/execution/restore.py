@@ -9,7 +9,8 @@ from pystate.common.errors import JobGraphError, NoSnapshotError, PystateError, 
 from pystate.common.type_info import TypeInformation
 from pystate.connectors.operators.sink_operator import COMMITTABLES
 from pystate.core.snapshot.handles.input_channel_state import channels_changed
-from pystate.core.snapshot.metadata import CheckpointType, OperatorState
+from pystate.core.snapshot.metadata import CheckpointType
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.starting_snapshot import Snapshot, read_starting_point
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignment, StateAssignmentOperation
 from pystate.core.state.keys.keys import KeyCompatibility, check_key_compatible, key_type_name

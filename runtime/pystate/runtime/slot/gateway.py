@@ -10,7 +10,7 @@ from typing import Any
 
 from pystate.common.errors import ConnectionLostError, ControlError, PystateError
 from pystate.common.processes.control import ControlClient
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics
 from pystate.runtime.slot.subtask import SubtaskGateway

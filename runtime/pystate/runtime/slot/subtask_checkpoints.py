@@ -12,7 +12,7 @@ from pystate.common.errors import ControlError, PystateError, UserFunctionError
 from pystate.common.time import current_time_ms
 from pystate.common.user_code.user_errors import error_sentence
 from pystate.common.user_code.user_frames import user_stack_trace
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.core.snapshot.storage.memory_storage import snapshot_location
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.committed_states import CommittedStates

@@ -10,13 +10,8 @@ from pystate.core.api.checkpointed import CheckpointedFunction, CheckpointListen
 from pystate.core.api.functions import FilterFunction, SinkFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier

@@ -16,7 +16,7 @@ from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ValueStateDescriptor
 from pystate.core.file_systems.file_stores import LocalStore
 from pystate.core.records.key_column import KeyColumn
-from pystate.core.snapshot.metadata import OperatorSubtaskState
+from pystate.core.snapshot.operator_state import OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.checkpoint.barrier import CheckpointBarrier
 from pystate.runtime.plan.chain import Chain, OperatorSpec

@@ -11,7 +11,8 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.keyed_state_handle import KeyedStateHandle
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, OperatorSubtaskState
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.plain import unsound
 from pystate.core.snapshot.reading.keyed_files import key_type_of
 from pystate.core.snapshot.reading.timer_figures import TimerFigures, timers_of

@@ -11,8 +11,8 @@ from pystate.common.errors import CorruptSnapshotError, RestoreError
 from pystate.common.type_info import TypeInformation
 from pystate.core.snapshot.handles.handles import FileStateHandle, StateHandle
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle, IncrementalKeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorState
 from pystate.core.snapshot.native_state import download
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.backend_snapshot import NativeSource, unreadable_native
 from pystate.core.state.base.loader import create_state_backend, name_of

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pystate.common.configuration.option_types import nearest_name
 from pystate.common.errors import SnapshotError
-from pystate.core.snapshot.metadata import CheckpointMetadata, OperatorState, read_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.metadata_file import read_metadata
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from pystate.common.errors import CorruptSnapshotError, SnapshotError
 from pystate.common.type_info import TypeInformation
 from pystate.core.snapshot.handles.operator_state_handle import OperatorStateHandle
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.keyed_files import place_of
 from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
 from pystate.core.snapshot.reading.state_rows import Decode, readable_key_type, value_decoder

@@ -9,7 +9,7 @@ from typing import Any
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.state import StateKind
 from pystate.core.snapshot.handles.incremental_handle import AnyKeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.keyed_files import described_states, key_type_of, open_keyed_state
 from pystate.core.snapshot.reading.opened_snapshot import OpenedSnapshot
 from pystate.core.snapshot.reading.operator_state_reader import SnapshotOperatorState

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.reading.keyed_files import described_states, open_keyed_state
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.timer_schema import TIME_BYTES, TimerSchema, time_from_bytes

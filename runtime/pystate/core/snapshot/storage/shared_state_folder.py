@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.core.snapshot.handles.handles import FileStateHandle
-from pystate.core.snapshot.metadata import CheckpointMetadata, read_metadata
+from pystate.core.snapshot.metadata import CheckpointMetadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.ownership import NoteKind, Notes, place_of_shared, same_place
 from pystate.core.snapshot.storage.snapshot_location import (
     METADATA_FILE,

@@ -33,7 +33,7 @@ from pystate.core.file_systems.local_files import open_new
 from pystate.core.file_systems.places import MEMORY_SCHEME, join, parse_location, without_slash
 from pystate.core.snapshot.handles.content_check import check_content, check_length
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle, FileStateHandle, StateHandle, check_path
-from pystate.core.snapshot.metadata import METADATA_HEAD_BYTES, stated_size
+from pystate.core.snapshot.metadata_file import METADATA_HEAD_BYTES, stated_size
 from pystate.core.snapshot.storage.state_sink import StateSink, storage_errors
 
 __all__ = [

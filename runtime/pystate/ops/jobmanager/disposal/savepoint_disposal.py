@@ -13,7 +13,7 @@ from pystate.common.bounded_dict import BoundedDict
 from pystate.common.errors import PystateError, SnapshotError
 from pystate.common.files.home import PystateHome, new_job_id, parse_job_id
 from pystate.common.text.bounded_text import bounded_text
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.storage.shared_state_folder import free_shared_files
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, resolve_snapshot
 from pystate.ops.jobmanager.disposal.snapshot_owners import check_unused

@@ -13,7 +13,7 @@ import struct
 from dataclasses import asdict, dataclass
 
 from pystate.common.errors import CorruptSnapshotError
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.core.snapshot.numbered_files import NumberedFiles
 from pystate.core.snapshot.plain import take_int, take_text
 from pystate.core.snapshot.small_file import SmallFile

@@ -35,7 +35,7 @@ from pystate.core.api.transformations import (
 )
 from pystate.core.snapshot.handles.incremental_handle import IncrementalKeyedStateHandle
 from pystate.core.snapshot.handles.input_channel_state import no_channels
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.snapshot.storage.readability import check_readable

@@ -17,7 +17,7 @@ from pystate.common.type_info import TypeInformation
 from pystate.core.api.stream_graph import StreamGraph
 from pystate.core.api.transformations import SourceTransformation
 from pystate.core.snapshot.handles.input_channel_state import no_channels
-from pystate.core.snapshot.metadata import OperatorState
+from pystate.core.snapshot.operator_state import OperatorState
 from pystate.core.snapshot.starting_snapshot import Snapshot
 from pystate.core.snapshot.state_assignment import JobVertex, StateAssignmentOperation
 from pystate.core.state.keys.keys import key_type_name

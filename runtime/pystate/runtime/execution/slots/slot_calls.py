@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pystate.common.errors import ControlError, CorruptSnapshotError, error_from_dict
-from pystate.core.snapshot.metadata import TaskState
+from pystate.core.snapshot.operator_state import TaskState
 from pystate.runtime.checkpoint.failure_reason import CheckpointFailureReason
 from pystate.runtime.checkpoint.pending_checkpoint import AckResult
 from pystate.runtime.checkpoint.subtask_metrics import SubtaskCheckpointMetrics

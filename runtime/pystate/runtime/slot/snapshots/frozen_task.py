@@ -16,8 +16,8 @@ from pystate.core.snapshot.handles.operator_state_handle import (
     OperatorStateHandle,
     StateMetaInfo,
 )
-from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.native_state import NativeUpload
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.core.state.base.backend_snapshot import KeyedStateSnapshot
 from pystate.core.state.operator.format import OperatorStateMode

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol
 
 from pystate.core.snapshot.handles.handles import StateHandle
 from pystate.core.snapshot.handles.input_channel_state import InputChannelStateHandle
-from pystate.core.snapshot.metadata import OperatorSubtaskState, TaskState
+from pystate.core.snapshot.operator_state import OperatorSubtaskState, TaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 
 

@@ -8,14 +8,9 @@ from pystate.common import Types
 from pystate.common.configuration.configuration import Configuration
 from pystate.core.snapshot.handles.handles import ByteStreamStateHandle
 from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError, InputChannelStateHandle
-from pystate.core.snapshot.metadata import (
-    CheckpointMetadata,
-    CheckpointType,
-    OperatorState,
-    OperatorSubtaskState,
-    SavepointFormatType,
-    write_metadata,
-)
+from pystate.core.snapshot.metadata import CheckpointMetadata, CheckpointType, SavepointFormatType
+from pystate.core.snapshot.metadata_file import write_metadata
+from pystate.core.snapshot.operator_state import OperatorState, OperatorSubtaskState
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation
 from pystate.runtime.driver.program.early_check import check_before_spark
 from pystate.runtime.driver.program.restore_check import Fit, check_against

@@ -12,7 +12,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.errors import ConfigurationError
 from pystate.common.job_status import JobStatus
 from pystate.core.snapshot.handles.input_channel_state import ChannelStateRescaleError, InputChannelStateHandle
-from pystate.core.snapshot.metadata import read_metadata
+from pystate.core.snapshot.metadata_file import read_metadata
 from pystate.runtime.checkpoint.settings.checkpoint_settings import CheckpointSettings
 from pystate.runtime.driver.program.early_check import check_before_spark
 from pystate.runtime.engines.real_time.slot.input.input_gate import InputGate
