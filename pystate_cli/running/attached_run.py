@@ -98,17 +98,25 @@ class AttachedRun:
         now = time.monotonic()
         if now < self._next_news:
             return
-        details = self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
-        if not self._plan_told and (details.state is JobStatus.RUNNING or details.pystate.guarantees):
-            self._plan_told = True
-            tell_plan(self._console, details)
+        details = self._details()
+        if details.state is JobStatus.RUNNING or details.pystate.guarantees:
+            self._tell_plan(details)
         attempt = details.pystate.attempt
         if attempt > self._attempt:
             self._attempt = attempt
             self._console.warning(restart_sentence(details, attempt - 1))
         self._next_news = now + (_NEWS_SECONDS if self._plan_told else 0)
 
+    def _details(self) -> JobDetailsInfo:
+        return self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
+
+    def _tell_plan(self, details: JobDetailsInfo) -> None:
+        if not self._plan_told:
+            self._plan_told = True
+            tell_plan(self._console, details)
+
     def _report(self) -> int:
+        self._tell_plan(self._details())  # of a job that ended before anybody had seen it run
         result = job_result(self._client, self._job_id)
         driver = self._client.get(f"/pystate/jobs/{self._job_id}", DriverInfo)
         if result.application_status == "FAILED":

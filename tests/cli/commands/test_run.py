@@ -145,6 +145,13 @@ def test_attached_hands_the_output_on_until_the_program_ends(manager, pystate):
     )
 
 
+def test_a_job_that_ends_before_it_was_seen_to_run_has_its_warnings_told(manager, pystate):
+    code, _, err = pystate("run", manager.job_file, "--finish", "0", "--warn")
+
+    assert code == 0
+    assert err.splitlines()[1] == "warning: the operator 'map' has no uid"
+
+
 @pytest.mark.parametrize("detached", [(), ("-d",)])
 def test_the_start_says_what_the_job_promises(manager, pystate, detached):
     code, _, err = pystate("run", *detached, manager.job_file, "--finish", "0.2", "--promise", "--warn")
