@@ -33,6 +33,15 @@ def test_of_a_failed_checkpoint_the_subtasks_that_did_not_acknowledge_are_shown(
     page.get_by_role("button", name="English").click()
 
 
+def test_without_a_completed_checkpoint_there_is_no_duration(pages: Pages, manager: ManagerThread) -> None:
+    job = manager.submit("--name", "young")
+    manager.wait_for(job, "RUNNING")
+    Statistics().trigger(1).write(manager.home.job(job).checkpoints)
+    page = pages.go(f"/jobs/{job}/checkpoints")
+    expect(page.get_by_text("None is completed yet.").first).to_be_visible()
+    expect(page.locator("dl.facts div").filter(has_text="Duration").locator("dd").first).to_have_text("–")
+
+
 def test_checkpoints_are_shown_down_to_their_subtasks(pages: Pages, job: str) -> None:
     page = pages.go(f"/jobs/{job}/checkpoints")
     page.get_by_role("button", name="5", exact=True).click()
