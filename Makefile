@@ -36,7 +36,7 @@ UV_COMPILE = $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-versio
 # each process that a test starts would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup java servers kube-apiserver demo fidelity peers test collected class-data test-slow test-slow-in-ci test-all lint format types sizes conf crd rest screenshots dashboard-figures docs lock zip dist release wheelhouse release-tools matrix clean
+.PHONY: help setup java servers kube-apiserver demo fidelity peers test class-data test-slow test-slow-in-ci test-all lint format types sizes conf crd rest screenshots dashboard-figures docs lock zip dist release wheelhouse release-tools matrix clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,13 +80,14 @@ fidelity: setup $(PYFLINK)/.complete ## Run the programs of tests/fidelity in a 
 peers: setup $(PYFLINK)/.complete $(PEERS)/.complete ## Count per key here, in Spark, in Flink SQL and in PyFlink, one after the other, and print who does how many rows/s (ROWS=500000, ROUNDS=1; RECORD=1: keep the table)
 	PYTHONPATH=$(CURDIR)/$(PEERS) $(BIN)/python benchmarks/peers.py --pyflink $(PYFLINK)/bin/python --rows $(ROWS) --rounds $(ROUNDS) $(if $(RECORD),--record benchmarks/results/peers.md)
 
-test: setup ## Lint, types and all tests but the slow ones
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint collected
-	$(BIN)/python -m pytest -m "not slow" --reruns $(RERUNS) $(PARALLEL)
+test: setup ## Lint, types and tests, but the slow ones and those that are left to CI, tests/thorough.txt (THOROUGH=1: those, too)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint build/collected
+	$(BIN)/python -m pytest -m "not slow" $(if $(THOROUGH),,--quick) --reruns $(RERUNS) $(PARALLEL)
 
-# else each process of the tests would compile them, with their assertions, at the same time as all others
-collected: $(INSTALLED) ## Compile and collect the tests, and run none
+# compile the tests once: else each process of the first run would, with their assertions, at the same time as all others
+build/collected: $(INSTALLED)
 	@found=$$($(BIN)/python -m pytest --collect-only -qq 2>&1) || { echo "$$found"; exit 1; }
+	@mkdir -p $(@D) && touch $@
 
 # a JVM that uses it needs half as much of a core until its first query has ended, and slow tests start many; `make test` starts two
 class-data: $(INSTALLED) ## Make the archive of Spark's classes, if the user has none, as a job manager does after its first job
@@ -98,7 +99,9 @@ test-slow: setup class-data ## The slow tests only
 test-slow-in-ci: setup class-data ## Those of tests/slow_in_ci.txt that fit into LIMIT seconds
 	$(BIN)/python -m pytest --reruns $(RERUNS) --slow-in-ci $(LIMIT)
 
-test-all: test test-slow ## All tests
+test-all: ## All tests
+	@$(MAKE) --no-print-directory test THOROUGH=1
+	@$(MAKE) --no-print-directory test-slow
 
 lint: $(INSTALLED) ## Check style and layout with ruff, and what may import what with import-linter
 	$(BIN)/ruff check

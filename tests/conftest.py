@@ -21,13 +21,12 @@ from pystate.common.processes.machine_load import PatientDeadline
 from pystate.core.api.executor import register_executor
 from pystate.runtime.driver.embedded import LocalExecutor
 from pystate.runtime.driver.job_master import JobMaster
-from tests import forks, hypothesis_profiles
+from tests import forks, hypothesis_profiles, slow_selection, thorough_selection
 from tests.common.files.odd_files import no_hang, no_new_files, not_regular  # noqa: F401 - fixtures
 from tests.distribution import Distribution, in_order
 from tests.scratch import choose_temporary_folder
 from tests.servers.kafka_broker import kafka, spark_jars  # noqa: F401 - a fixture: one broker for all tests of a process
 from tests.servers.storages import hdfs_cluster, kdc, s3_server, secured_hdfs  # noqa: F401 - fixtures
-from tests.slow_selection import SlowSelection, read_selection
 from tests.waiting import LONGEST_S, ends
 
 TEST_CORES = 40
@@ -46,6 +45,9 @@ hypothesis_profiles.register()
 def pytest_addoption(parser):
     ci = "run the slow tests of tests/slow_in_ci.txt alone, in that order, as far as they fit into so many seconds"
     parser.addoption("--slow-in-ci", type=float, metavar="SECONDS", help=ci)
+    parser.addoption("--quick", action="store_true", help="leave out the tests of tests/thorough.txt")
+    seconds = "write what each test takes of the processors: the lines that tests/thorough.txt consists of"
+    parser.addoption("--processor-seconds", type=Path, metavar="FILE", help=seconds)
     engine = "what runs jobs that don't say: micro-batch or real-time (default: %(default)s)"
     parser.addoption("--engine", default="micro-batch", help=engine)
     group = parser.getgroup("campaign", "the fault campaign, `python -m tests.faults.campaigns.campaign`")
@@ -65,7 +67,12 @@ def pytest_configure(config):
         forks.use(config.workerinput["forks"])
     limit = config.getoption("--slow-in-ci")
     if limit is not None:
-        config.pluginmanager.register(SlowSelection(limit, read_selection()))
+        config.pluginmanager.register(slow_selection.SlowSelection(limit, slow_selection.read_selection()))
+    if config.getoption("--quick"):
+        config.pluginmanager.register(thorough_selection.LeftOut(thorough_selection.read_selection()))
+    file = config.getoption("--processor-seconds")
+    if file is not None:
+        config.pluginmanager.register(thorough_selection.ProcessorSeconds(file))
     files = config.stash[FILES] = choose_temporary_folder() if config.option.basetemp is None else None
     if files is not None:
         config.option.basetemp = str(files / "tests")
