@@ -27,10 +27,12 @@ def be_patient(one):
 
 
 def test_slots_that_never_answer_expire_and_fail_the_attempt_and_epochs_begin(bench):
-    one = bench(**SHORT)
+    one = bench(**LONG)
     one.epoch(0)
     one.slots.block.clear()
     future = one.coordinator.trigger_savepoint(None, hold=False)
+    wait_until(lambda: len(one.slots.snapshots) == 2)
+    expire(one)
     with pytest.raises(CheckpointFailedError, match="Missing: subtask 0 of 'count', subtask 1 of 'count'"):
         future.result(LONGEST_S)
     wait_until(lambda: one.failures)
