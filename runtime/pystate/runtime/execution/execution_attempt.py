@@ -45,6 +45,8 @@ from pystate.runtime.spark.applications.required_cores import RequiredCores
 _STOP_TIMEOUT_S = 10.0
 _HEARSAY_S = 2.0
 """How long Spark may take to detect the end of a slot's process."""
+_CAUSE_S = 0.5
+"""How long the failure of an engine waits for the loss of a slot: if that is its cause, both are seen at about one time."""
 _FINAL_CHECKPOINT_TIMEOUT_S = 3600.0
 
 
@@ -291,7 +293,9 @@ class ExecutionAttempt:
         return self._resources.watch(self._required, self._startup_timeout_s, restart=restart, say=self._waits)
 
     def engine_failed(self, error: PystateError, stack_trace: str) -> None:
-        """End the attempt: records can't be processed any more."""
+        """End the attempt: records can't be processed any more. The loss of a slot is reported instead, where it is the cause."""
+        with self._ended:
+            self._ended.wait_for(lambda: self._end is not None, _CAUSE_S)
         self.end(AttemptEnd(AttemptOutcome.FAILED, error, stack_trace))
 
     def sources_read(self) -> None:

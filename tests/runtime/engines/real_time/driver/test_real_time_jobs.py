@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
@@ -10,6 +11,8 @@ from pyspark import cloudpickle
 from pystate.common.errors import PystateError
 from pystate.common.job_status import JobStatus
 from pystate.runtime.engines.real_time.driver import real_time_engine
+from pystate.runtime.execution import execution_attempt
+from pystate.runtime.execution.execution_attempt import ExecutionAttempt
 from pystate.runtime.job_folder.failing_record import StepKind, kept_failing_records, read_failing_record
 from tests.runtime.engines.real_time.driver.jobs import RealTimeJob, Relays, printed_pairs
 from tests.runtime.engines.real_time.driver.programs import (
@@ -69,6 +72,32 @@ def test_slots_of_one_machine_send_each_other_their_frames_and_a_killed_one_is_w
     assert [relays.carried for relays in one.relays.made] == [0, 0]
     (failure,) = one.status.snapshot()["failures"]
     assert "slot 1" in str(failure).lower(), failure
+
+
+def test_a_lost_slot_is_what_is_told_though_its_relay_is_seen_to_fail_first(job, tmp_path, capsys, monkeypatch):
+    gate, failed = tmp_path / "gate", threading.Event()
+    engine_failed, slot_lost = ExecutionAttempt.engine_failed, ExecutionAttempt.slot_lost
+
+    def fail(attempt, error, stack_trace):
+        failed.set()
+        engine_failed(attempt, error, stack_trace)
+
+    def lose(attempt, slot, reason):
+        assert failed.wait(LONGEST_S)
+        slot_lost(attempt, slot, reason)
+
+    monkeypatch.setattr(ExecutionAttempt, "engine_failed", fail)
+    monkeypatch.setattr(ExecutionAttempt, "slot_lost", lose)
+    monkeypatch.setattr(execution_attempt, "_CAUSE_S", LONGEST_S)
+    one = job("a", counts(600, gate=str(gate)))
+    one.await_checkpoints()
+    one.kill_slot(1)
+    one.await_attempt(1)
+    gate.touch()
+    assert one.end() is JobStatus.FINISHED
+    check_counts(capsys.readouterr().out, 600)
+    (failure,) = one.status.snapshot()["failures"]
+    assert "slot 1" in failure["message"].lower()
 
 
 def test_many_channels_are_left_to_relays(job, capsys, monkeypatch):
