@@ -293,7 +293,7 @@ class ExecutionAttempt:
         return self._resources.watch(self._required, self._startup_timeout_s, restart=restart, say=self._waits)
 
     def engine_failed(self, error: PystateError, stack_trace: str) -> None:
-        """End the attempt: records can't be processed any more. The loss of a slot is reported instead, where it is the cause."""
+        """End the attempt: no more records can be processed. Reports the loss of a slot instead, where it is the cause."""
         with self._ended:
             self._ended.wait_for(lambda: self._end is not None, _CAUSE_S)
         self.end(AttemptEnd(AttemptOutcome.FAILED, error, stack_trace))
