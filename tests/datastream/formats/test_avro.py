@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import io
 import json
@@ -31,7 +32,8 @@ from pystate.datastream.formats.avro import (
 from pystate.datastream.formats.parquet import AvroParquetReaders, AvroParquetWriters
 
 JAVA = Path(__file__).parents[2] / "fixtures" / "avro"
-"""Written by `avro-tools-1.12.0.jar fromjson --schema-file order.avsc --codec CODEC`."""
+"""Files of orders: by `avro-tools-1.12.0.jar fromjson --schema-file order.avsc --codec CODEC`. `blocks.txt`: data by
+`EncoderFactory().configureBlockSize(64).blockingBinaryEncoder(...)` of avro-1.12.1.jar, in base64."""
 
 
 def moment(*parts):
@@ -206,6 +208,76 @@ def test_a_record_that_contains_itself_is_read_as_dicts():
 PAIR = schema({"name": "n", "type": "long"}, {"name": "s", "type": "string"})
 
 
+def number(value):
+    """Return a number as Avro writes it."""
+    value, out = (value << 1) ^ (value >> 63), b""
+    while value > 0x7F:
+        value, out = value >> 7, out + bytes([value & 0x7F | 0x80])
+    return out + bytes([value])
+
+
+def numbers(*values):
+    return b"".join(map(number, values))
+
+
+def test_blocks_with_their_sizes_are_read_as_java_writes_them():
+    reads = AvroRowDeserializationSchema(avro_schema_string=(JAVA / "blocks.avsc").read_text())
+    rows = [reads.deserialize(base64.b64decode(line)) for line in (JAVA / "blocks.txt").read_text().split()]
+
+    assert [row.id for row in rows] == [0, 3, 200]
+    for row in rows:
+        assert row.numbers == [at * at for at in range(row.id)]
+        assert row.by_name == {f"k{at}": f"v{at}" if at % 3 else None for at in range(row.id)}
+        states = [(f"p{at}" if at % 2 else None, "PAID" if at % 2 else "NEW", at % 2 == 0) for at in range(row.id)]
+        assert [(part.name, part.state, part.open) for part in row.parts] == states
+
+
+UNION, LONGS, ENUM = (
+    ["null", "long"],
+    {"type": "array", "items": "long"},
+    {"type": "enum", "name": "E", "symbols": ["A", "B"]},
+)
+DAMAGED = {
+    "a union of 2 types has none with the index -1": (UNION, numbers(-1, 7)),
+    "a union of 2 types has none with the index 5": (UNION, numbers(5, 7)),
+    "a union of 2 types has none with the index 64": (UNION, numbers(64, 7)),
+    "an enum of 2 symbols has none with the index -2": (ENUM, numbers(-2)),
+    "an enum of 2 symbols has none with the index 2": (ENUM, numbers(2)),
+    "a boolean is 0 or 1, not 7": ("boolean", b"\x07"),
+    "a block of array says that its 2 items have 3 bytes, and they have 2": (LONGS, numbers(-2, 3, 1, 2, 0)),
+    "a block of array says that its 2 items have -2 bytes, and they have 2": (LONGS, numbers(-2, -2, 1, 2, 0)),
+    "a block of array has 9223372036854775808 items": (LONGS, numbers(-(1 << 63), 1, 0)),
+    "a block of map says that its 1 items have 9 bytes": ({"type": "map", "values": UNION}, numbers(-1, 9, 0, 1, 7, 0)),
+    "the length -3 of a text or of bytes is below 0": ({"type": "array", "items": "string"}, numbers(1, -3, 1, 0)),
+}
+
+
+@pytest.mark.parametrize("reason", DAMAGED)
+def test_bytes_that_are_damaged_are_refused_with_the_reason(reason):
+    kind, data = DAMAGED[reason]
+    text = schema({"name": "n", "type": "long"}, {"name": "v", "type": kind})
+
+    for reads in (AvroDeserializationSchema.for_generic(text), AvroRowDeserializationSchema(avro_schema_string=text)):
+        with pytest.raises(RecordError, match=reason):
+            reads.deserialize(number(1) + data)
+
+
+def test_a_block_with_its_size_is_read():
+    text = schema({"name": "v", "type": LONGS}, {"name": "m", "type": {"type": "map", "values": UNION}})
+    data = numbers(-2, 2, 1, 2, 1, 3, 0, -1, 4) + number(1) + b"k" + numbers(1, 7, 0)
+
+    assert AvroDeserializationSchema.for_generic(text).deserialize(data) == {"v": [1, 2, 3], "m": {"k": 7}}
+
+
+def test_types_that_contain_themselves_are_checked():
+    tree = {"name": "next", "type": ["null", "R"]}
+    reads = AvroDeserializationSchema.for_generic(schema({"name": "n", "type": "long"}, tree))
+
+    assert reads.deserialize(numbers(1, 1, 2, 0)) == {"n": 1, "next": {"n": 2, "next": None}}
+    with pytest.raises(RecordError, match="the index -2"):
+        reads.deserialize(numbers(1, 1, 2, -2))
+
+
 def written(elements, text=PAIR, codec="null", block=5):
     file = io.BytesIO()
     writer = AvroBulkWriters.for_generic_record(text, codec).create(file)
@@ -306,6 +378,19 @@ def test_the_rest_of_a_block_is_refused_and_the_next_one_read():
     assert read_all(records) == rows[:7] + rows[10:]
     assert [(value, position) for value, position, _ in refused] == [(None, 7)]
     assert "3 records are lost" in refused[0][2]
+
+
+def test_an_index_that_a_union_does_not_have_is_refused_in_a_file_too():
+    text = schema({"name": "s", "type": ["null", "string"]})
+    rows = [Row(s=f"s{number}") for number in range(15)]
+    data = written(rows, text).replace(b"\x02\x04s7", b"\x01\x04s7")  # -1 would be the last of the union
+    records, refused = AvroFormat(AvroSchema(text), as_rows=True).open(io.BytesIO(data), "f", 0), []
+    records.refuse = lambda *said: refused.append(said)
+
+    assert read_all(records) == rows[:7] + rows[10:]
+    assert (
+        "3 records are lost, the rest of a block: ValueError: a union of 2 types has none with the index -1" in refused[0][2]
+    )
 
 
 def test_an_element_that_does_not_fit_is_refused_by_the_writer():

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from pystate.connectors.avro.avro_bytes import checks_of
 from pystate.connectors.avro.avro_defaults import own_defaults
 from pystate.connectors.avro.avro_package import fastavro
 from pystate.connectors.avro.avro_schema import AvroSchema
@@ -22,8 +23,11 @@ def datum_reader(writer: AvroSchema, reader: AvroSchema | None = None) -> Callab
     written = writer.parsed
     wanted = None if reader is None or reader == writer else reader.for_reading
     own = None if wanted is None else own_defaults(wanted)
+    check = checks_of(written)
 
     def read_datum(message: bytes) -> Any:
+        if check is not None:
+            check(message, 0)
         source = io.BytesIO(message)
         datum = read(source, written, wanted)
         if source.tell() != len(message):

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, Types
+from pystate.connectors.avro.avro_bytes import Check, checks_of
 from pystate.connectors.avro.avro_defaults import own_defaults
 from pystate.connectors.avro.avro_package import fastavro
 from pystate.connectors.avro.avro_schema import AvroSchema
@@ -69,6 +70,7 @@ class _AvroRecords(FileRecords):
             raise
         except Exception as error:  # fastavro raises many kinds of errors
             raise self._unreadable(error) from error
+        self._check = checks_of(self._blocks.writer_schema)
         self._block: Iterator[Any] = iter(())
         self._ends = position  # where the block ends
         self._drop = self._skip(position)
@@ -115,7 +117,8 @@ class _AvroRecords(FileRecords):
             raise self._unreadable(error) from error
         if block is None:
             return False
-        self._block = iter(block) if self._own is None else map(self._own, block)
+        records = iter(block) if self._check is None else _checked(block, self._check)
+        self._block = records if self._own is None else map(self._own, records)
         self._ends = self.position - self._drop + block.num_records
         for _ in islice(self._block, self._drop):
             pass
@@ -128,6 +131,14 @@ class _AvroRecords(FileRecords):
     @override
     def close(self) -> None:
         self._file.close()
+
+
+def _checked(block: Any, check: Check) -> Iterator[Any]:
+    """Yield the records of a block, each once its bytes are checked."""
+    data, at = block.bytes_.getvalue(), block.bytes_.tell()
+    for record in block:
+        at = check(data, at)
+        yield record
 
 
 def _long(file: BinaryIO) -> int | None:
