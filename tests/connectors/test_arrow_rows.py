@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from pystate.common import Row, Types
+from pystate.common import Row, RowKind, Types
 from pystate.common.errors import RecordError
 from pystate.connectors.arrow_rows import ArrowRows
 
@@ -39,3 +39,13 @@ def test_values_that_fit_are_written():
     assert batch.column("a").to_pylist()[:5] == [1.5, 7.0, math.inf, -math.inf, None]
     assert math.isfinite(batch.column("a")[5].as_py())
     assert set(batch.column("day").to_pylist()) == {day}
+
+
+@pytest.mark.parametrize("wrap", [lambda row: row, lambda row: [row], lambda row: {"k": row}], ids=["row", "list", "map"])
+def test_the_kind_of_a_row_within_a_row_is_not_lost_in_silence(wrap):
+    of = wrap(Types.ROW_NAMED(["n"], [Types.LONG()]))
+    part = Types.LIST(of[0]) if isinstance(of, list) else Types.MAP(Types.STRING(), of["k"]) if isinstance(of, dict) else of
+    rows = ArrowRows(Types.ROW_NAMED(["a"], [part]))
+    assert rows.batch([rows.values(Row(a=wrap(Row(n=1))))]).num_rows == 1
+    with pytest.raises(RecordError, match="would turn from -D to"):
+        rows.batch([rows.values(Row(a=wrap(Row.of_kind(RowKind.DELETE, n=1))))])

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from pystate.common.errors import JobGraphError, RecordError
-from pystate.common.row import Row, rows_of
+from pystate.common.row import Row, RowKind, rows_of
 from pystate.common.time import Instant
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.common.type_rules import SCALAR_RULES, is_byte_array
@@ -142,6 +142,11 @@ def _struct(type_info: TypeInformation) -> tuple[pa.DataType, Convert]:
     fields = type_info.row_names
 
     def convert(value: Any) -> Any:
+        if isinstance(value, Row) and value.get_row_kind() is not RowKind.INSERT:
+            message = (
+                f"A row within a row has no place for its kind here: {value!r} would turn from {value.get_row_kind()} to +I."
+            )
+            raise RecordError(message, hint="set_row_kind(RowKind.INSERT), or keep the kind in a field of its own")
         values = _values(value, fields, type_info)
         if values is None:
             return None
