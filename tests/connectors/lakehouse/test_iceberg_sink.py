@@ -18,7 +18,7 @@ from pystate.common.time import Duration, Instant
 from pystate.common.type_info import TypeInformation, Types
 from pystate.datastream.connectors.iceberg import IcebergSink, IcebergSinkBuilder, find_orphans, remove_orphans
 from pystate.testing import SinkTestHarness
-from tests.connectors.lakehouse.tables import sql_catalog
+from tests.connectors.lakehouse.tables import Killed, sql_catalog
 
 NUMBERS = Types.ROW_NAMED(["n"], [Types.LONG()])
 
@@ -171,6 +171,36 @@ def test_orphans_are_what_no_snapshot_has_and_nobody_will_commit(place, tmp_path
     assert [row["n"] for row in place.read()] == [1]
     with pytest.raises(UsageError, match="younger than an hour"):
         find_orphans("db.t", Duration.of_minutes(5), *catalog)
+
+
+def test_orphans_are_also_the_metadata_of_a_commit_that_was_killed(place, tmp_path, monkeypatch):
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    written(place.builder().build(), [Row(n=1)])
+    place.table().append(pa.table({"n": [7]}))
+    write = SqlCatalog._write_metadata
+
+    def metadata() -> set[Path]:
+        return {path for path in tmp_path.rglob("*") if path.parent.name == "metadata"}
+
+    def write_and_die(**given: Any) -> None:
+        write(**given)
+        raise Killed
+
+    used = metadata()
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(SqlCatalog, "_write_metadata", staticmethod(write_and_die))
+        place.table().append(pa.table({"n": [8]}))
+    left = metadata() - used
+    assert {path.suffix for path in left} == {".json", ".avro"}
+    for path in tmp_path.rglob("*"):
+        os.utime(path, (1, 1))
+    given = ("db.t", Duration.of_days(1), "tests", place.properties)
+    found = {Path(one.removeprefix("file://")) for one in remove_orphans(*given)}
+    assert {path for path in found if path.parent.name == "metadata"} == left
+    assert metadata() == used
+    assert sorted(row["n"] for row in place.read()) == [1, 7]
+    assert find_orphans(*given) == []
 
 
 def test_subtasks_that_make_catalog_and_namespace_at_once_are_not_in_each_others_way(place, monkeypatch):
