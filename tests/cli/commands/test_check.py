@@ -498,6 +498,7 @@ EXAMPLES = {
     "own_sink": "{folder} {folder}/out",
     "queryable_average": "",
     "requests_per_minute": "",
+    "sensor_alarms": "mqtt://broker redis://server http://service/alarms",
     "tutorial/step1_read": "{folder}",
     "tutorial/step2_state": "{folder}",
     "tutorial/step3_timers": "{folder}",
