@@ -94,6 +94,12 @@ class DebeziumConnect:
         """Return the states of the connector's tasks."""
         return [task["state"] for task in requests.get(self._url, timeout=30).json()["tasks"]]
 
+    def keeps_changes(self) -> bool:
+        """Return whether the offset that it has kept last is that of a change: killed now, it reads no other snapshot."""
+        path = self._folder / "offsets"
+        kept = path.read_bytes() if path.exists() else b""
+        return b'"lsn"' in kept and b'"snapshot"' not in kept
+
     def kill(self) -> None:
         """Kill it as kill -9 does."""
         if self._process is not None:
