@@ -104,8 +104,12 @@ def command_of(pid: int) -> str:
 
 def daemons(spark: Any) -> list[int]:
     """Return the processes that fork a session's Python workers."""
-    jvm = spark.sparkContext._gateway.proc.pid
-    return [pid for pid in descendants(jvm) if _FORKS in command_of(pid) and _FORKS not in parent(pid)]
+    return daemons_below(spark.sparkContext._gateway.proc.pid)
+
+
+def daemons_below(ancestor: int) -> list[int]:
+    """Return the processes below one that fork Python workers."""
+    return [pid for pid in descendants(ancestor) if _FORKS in command_of(pid) and _FORKS not in parent(pid)]
 
 
 def parent(pid: int) -> str:

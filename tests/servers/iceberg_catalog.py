@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -66,18 +67,25 @@ class IcebergRestServer:
             self._process.wait(LONGEST_S)
 
 
+@contextmanager
+def running_catalog(folder: Path) -> Iterator[IcebergRestServer]:
+    """Run one."""
+    server = IcebergRestServer(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+
+
 @pytest.fixture(scope="session")
 def iceberg_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergRestServer]:
     """Run the catalog."""
     reason = missing()
     if reason is not None:
         pytest.skip(reason)
-    server = IcebergRestServer(tmp_path_factory.mktemp("iceberg-catalog"))
-    try:
-        server.start()
+    with running_catalog(tmp_path_factory.mktemp("iceberg-catalog")) as server:
         yield server
-    finally:
-        server.kill()
 
 
 Fault = Callable[[Callable[[], requests.Response]], "requests.Response | int | None"]

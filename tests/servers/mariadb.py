@@ -23,37 +23,80 @@ def missing() -> str | None:
     return "there is no MariaDB here: on Debian and Ubuntu, apt-get install mariadb-server"
 
 
-@contextmanager
-def running_mariadb(folder: Path) -> Iterator[str]:
-    """Run one; the URL is what SQLAlchemy takes."""
-    import pymysql
+class MariaDb:
+    """A server; `url` is what SQLAlchemy takes.
 
-    data, socket, port = folder / "data", folder / "socket", free_port()
-    as_root = ["--user=root"] if os.geteuid() == 0 else []
-    common = ["--no-defaults", f"--datadir={data}", *as_root]
-    make = [shutil.which("mariadb-install-db", path=_PATH) or "", *common, "--auth-root-authentication-method=normal"]
-    done = subprocess.run([*make, "--skip-test-db"], capture_output=True, text=True, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    own = [f"--socket={socket}", f"--port={port}", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=16M"]
-    log_path = folder / "server.log"
-    with log_path.open("wb") as log:
-        server = shutil.which("mariadbd", path=_PATH) or ""
-        process = subprocess.Popen([server, *common, *own, "--skip-name-resolve"], stdout=log, stderr=log, cwd=folder)
-    try:
+    Args:
+        folder: Its own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._socket, port = folder, folder / "socket", free_port()
+        as_root = ["--user=root"] if os.geteuid() == 0 else []
+        self._common = ["--no-defaults", f"--datadir={folder / 'data'}", *as_root]
+        own = [f"--socket={self._socket}", f"--port={port}", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=16M"]
+        self._command = [_program("mariadbd"), *self._common, *own, "--skip-name-resolve"]
+        self._log = folder / "server.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.url = f"mysql://pystate:secret@127.0.0.1:{port}/pystate"
+
+    def initialize(self) -> None:
+        """Make the database's files, the database, and its user."""
+        make = [_program("mariadb-install-db"), *self._common, "--auth-root-authentication-method=normal", "--skip-test-db"]
+        done = subprocess.run(make, capture_output=True, text=True, cwd=self._folder)
+        assert done.returncode == 0, done.stderr
+        self.start()
+        self._ask(
+            "CREATE DATABASE pystate",
+            "CREATE USER pystate@127.0.0.1 IDENTIFIED BY 'secret'",
+            "GRANT ALL ON pystate.* TO pystate@127.0.0.1",
+        )
+
+    def start(self) -> None:
+        """Run it, until it answers."""
+        import pymysql
+
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd=self._folder)
         deadline = time.monotonic() + LONGEST_S
         while True:
-            assert process.poll() is None, log_path.read_text()
-            assert time.monotonic() < deadline, log_path.read_text()
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
             try:
-                with pymysql.connect(unix_socket=str(socket), user="root", autocommit=True) as connection:
-                    cursor = connection.cursor()
-                    cursor.execute("CREATE DATABASE pystate")
-                    cursor.execute("CREATE USER pystate@127.0.0.1 IDENTIFIED BY 'secret'")
-                    cursor.execute("GRANT ALL ON pystate.* TO pystate@127.0.0.1")
-                break
+                return self._ask()
             except pymysql.err.OperationalError:
                 time.sleep(0.05)
-        yield f"mysql://pystate:secret@127.0.0.1:{port}/pystate"
+
+    def kill(self) -> None:
+        """Kill it, as a machine that loses power."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(LONGEST_S)
+
+    def stop(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(LONGEST_S)
+
+    def _ask(self, *statements: str) -> None:
+        import pymysql
+
+        with pymysql.connect(unix_socket=str(self._socket), user="root", autocommit=True) as connection:
+            for statement in statements:
+                connection.cursor().execute(statement)
+
+
+def _program(name: str) -> str:
+    return shutil.which(name, path=_PATH) or ""
+
+
+@contextmanager
+def running_mariadb(folder: Path) -> Iterator[MariaDb]:
+    """Run one."""
+    server = MariaDb(folder)
+    try:
+        server.initialize()
+        yield server
     finally:
-        process.terminate()
-        process.wait(LONGEST_S)
+        server.stop()

@@ -15,8 +15,8 @@ def mariadb_url(tmp_path_factory):
     reason = mariadb.missing()
     if reason is not None:
         pytest.skip(reason)
-    with mariadb.running_mariadb(tmp_path_factory.mktemp("mariadb")) as url:
-        yield url
+    with mariadb.running_mariadb(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server.url
 
 
 @pytest.fixture(params=["sqlite", "postgres", "mariadb"])

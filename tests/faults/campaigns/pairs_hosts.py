@@ -6,24 +6,23 @@ import contextlib
 import json
 import re
 import subprocess
+import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from pystate.common.errors import PystateError
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from tests.e2e.commands.test_command_line import Shell
-from tests.faults.campaigns import pairs_job
+from tests.faults.campaigns import pairs_bare_driver, pairs_job
 from tests.faults.campaigns.campaign import victims_of
-from tests.faults.campaigns.pairs_feeds import Feeds
-from tests.faults.campaigns.pairs_readers import FileReader, KafkaReader, Snapshots, SqlReader, UpsertReader, noting_upserts
-from tests.faults.processes import command_of, descendants, is_gone, is_slot
+from tests.faults.campaigns.pairs_readers import Snapshots
+from tests.faults.processes import children, command_of, daemons_below, descendants, is_gone, is_slot
 from tests.faults.test_killed_drivers import Job
 from tests.servers.kafka_broker import spark_jars
-from tests.waiting import wait_until
+from tests.waiting import LONGEST_S, wait_until
 
 
 def temporary_folders(prefix: str) -> list[str]:
@@ -85,11 +84,11 @@ class DetachedHost:
         driver = self._driver()
         found: dict[str, list[int]] = {"slot": [], "worker": [], "daemon": []}
         if driver is not None:
-            python = [pid for pid in descendants(driver) if "pyspark.daemon" in command_of(pid)]
-            for pid in sorted(python):
-                is_daemon = any(other in python for other in descendants(pid))
-                found["daemon" if is_daemon else "slot" if is_slot(pid) else "worker"].append(pid)
+            found["daemon"] = daemons_below(driver)
+            for pid in sorted(pid for daemon in found["daemon"] for pid in children(daemon)):
+                found["slot" if is_slot(pid) else "worker"].append(pid)
             found["driver"] = [driver]
+            found["JVM"] = [pid for pid in children(driver) if command_of(pid).partition(" ")[0].endswith("java")]
         found["job manager"] = [self._job.job_manager]
         return found
 
@@ -107,11 +106,11 @@ class DetachedHost:
             wait_until(lambda: is_gone(self._job.job_manager))
             self._job.start_job_manager()
 
-    def stop(self) -> str | None:
+    def stop(self, *, drain: bool) -> str | None:
         """Stop it with `pystate stop`."""
-        asked = time.time()
+        asked, more = time.time(), ["--drain"] if drain else []
         try:
-            path = re.sub("^file:", "", self._shell("stop", "-p", self._savepoints, self._job.id).stdout.strip())
+            path = re.sub("^file:", "", self._shell("stop", *more, "-p", self._savepoints, self._job.id).stdout.strip())
         except (AssertionError, subprocess.TimeoutExpired):
             # its answer was an error, and the next attempt may end after the savepoint
             with contextlib.suppress(AssertionError):
@@ -131,6 +130,111 @@ class DetachedHost:
     def close(self) -> None:
         """Kill what runs."""
         self._shell.close()
+
+
+class BareHost:
+    """A driver without Spark, of the real-time engine: its slots are processes, and its relays are threads.
+
+    A driver that was killed has no job manager: another one is started from the newest checkpoint.
+
+    Args:
+        root: A folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._log = root, root / "driver.log"
+        self.roots = (root / "checkpoints", root / "savepoints")
+        self._snapshots = Snapshots(*self.roots)
+        self._process: subprocess.Popen[str] | None = None
+        self._given: tuple[dict[str, Any], dict[str, str]] = {}, {}
+        self._path: str | None = None
+        self._jobs, self._restarts, self._began = 0, 0, 0.0
+        self._slots: set[int] = set()
+        self._last: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def start(self, settings: dict[str, Any], options: dict[str, str], path: str | None) -> None:
+        """Run it."""
+        self._given, self._path, self._began = (settings, options), path, time.time()
+        self._begin(path)
+
+    def _begin(self, path: str | None) -> None:
+        settings, options = self._given
+        resumed = {} if path is None else {"execution.state-recovery.path": path}
+        checkpoints, savepoints = map(str, self.roots)
+        places = {"execution.checkpointing.dir": checkpoints, "execution.checkpointing.savepoint-dir": savepoints}
+        parallelism = {"parallelism": int(options["parallelism.default"])}
+        more = {key: value for key, value in options.items() if key not in ("parallelism.default", "execution.engine")}
+        self._jobs += 1
+        files = [self._root / f"{name}-{self._jobs}.json" for name in ("settings", "options")]
+        for file, content in zip(files, (settings, {**more, **places, **resumed, **parallelism}), strict=True):
+            file.write_text(json.dumps(content))
+        command = [sys.executable, pairs_bare_driver.__file__, *map(str, files), str(self._root / f"job-{self._jobs}")]
+        with self._log.open("ab") as log:
+            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": log}
+            self._process = subprocess.Popen(command, text=True, **pipes)  # type: ignore[call-overload]
+
+    def _ask(self, **question: Any) -> dict[str, Any]:
+        """Return the answer; of a driver that has gone that it has."""
+        with self._lock, contextlib.suppress(BrokenPipeError, ValueError, AttributeError):
+            self._process.stdin.write(json.dumps(question) + "\n")
+            self._process.stdin.flush()
+            self._last = json.loads(self._process.stdout.readline())
+            return self._last
+        return {"error": None, "slots": [], "state": "RESTARTING"}
+
+    def attempt(self) -> object:
+        """Return the driver and the number of its attempt."""
+        return self._jobs, self._last.get("attempt")
+
+    def restarts(self) -> int:
+        """Return the number of the last attempt of this driver, and how many drivers there were before."""
+        restarts, self._restarts = self._restarts, 0
+        return restarts + max(self._last.get("attempt") or 0, 0)
+
+    def check(self) -> None:
+        """Start a driver that was killed at a step again; fail with the end of the log where the job has failed."""
+        if self._process is not None and self._process.poll() is not None:
+            self.came_back("driver")
+        if self._last.get("error") is not None and "slots" in self._last:
+            raise AssertionError(f"{self._last['error']}\n{self._log.read_text()[-5000:]}")
+
+    def is_running(self) -> bool:
+        """Ask the driver."""
+        return bool(self._ask().get("state") == "RUNNING")
+
+    def victims(self) -> dict[str, list[int]]:
+        """Return the driver and its slots."""
+        assert self._process is not None
+        slots = [pid for pid in self._ask()["slots"] if not is_gone(pid)]
+        self._slots.update(slots)
+        return {"slot": slots, "driver": [self._process.pid]}
+
+    def came_back(self, kind: str) -> None:
+        """Start a driver from the newest checkpoint, or from what the one before was started from."""
+        if kind == "driver" and self._process is not None:
+            self._process.wait()
+            self._restarts += 1
+            self._begin(self._snapshots.newest(self._began) or self._path)
+
+    def stop(self, *, drain: bool) -> str | None:
+        """Stop it."""
+        path = self._ask(drain=drain).get("path")
+        if path is not None:
+            self.close()
+            self._process = None
+        return None if path is None else str(path).removeprefix("file:")
+
+    def left(self) -> list[str]:
+        """Look for slots that outlive their driver."""
+        wait_until(lambda: all(is_gone(pid) for pid in self._slots))
+        return []
+
+    def close(self) -> None:
+        """End it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
 
 
 class EmbeddedHost:
@@ -177,58 +281,19 @@ class EmbeddedHost:
     def came_back(self, kind: str) -> None:
         """Do nothing: all comes back by itself."""
 
-    def stop(self) -> str | None:
+    def stop(self, *, drain: bool) -> str | None:
         """Stop it."""
         asked, job = time.time(), self._jobs[-1]
         try:
-            path = str(job.savepoint(self.roots[1], stop=True))
+            saved = job.master.savepoint(str(self.roots[1]), stop=True, cancel=False, drain=drain)
+            path = str(saved.result(LONGEST_S).path)
         except PystateError:
             if job.status["state"] != "FINISHED":
                 return None
-            path = self._snapshots.newest(asked)
+            path = str(self._snapshots.newest(asked))
         job.result()
         return path.removeprefix("file:")
 
     def left(self) -> list[str]:
         """Look for folders of its slots."""
         return [folder for job in self._jobs for folder in temporary_folders(folder_prefix(job.job_id))]
-
-
-def prepare(sources: tuple[str, ...], broker: Any, database: Any, root: Path, chance: Any) -> tuple[Any, Any, Feeds]:
-    """Make topics, tables and folders.
-
-    Returns:
-        What makes readers; the settings of the job; what feeds it.
-    """
-    tables = (pairs_job.COUNTS, pairs_job.UPSERTS)
-    with psycopg.connect(database.url) as connection:
-        for table in (*tables, "pystate_commits"):
-            connection.execute(f"DROP TABLE IF EXISTS {table}")
-        connection.execute(
-            f"CREATE TABLE {tables[0]} (id BIGSERIAL PRIMARY KEY, word TEXT NOT NULL, number BIGINT NOT NULL)"
-        )
-        connection.execute(f"CREATE TABLE {tables[1]} (word TEXT PRIMARY KEY, number BIGINT NOT NULL)")
-        connection.execute(noting_upserts())
-    feeds = Feeds(sources, broker, root, chance)
-    settings = {
-        "sources": list(sources),
-        "kafka": broker.address,
-        "topic_in": feeds.topic,
-        "topic_out": broker.new_topic(2, "out"),
-        "topic_of_markers": broker.new_topic(8, "markers"),
-        "folder_in": str(feeds.folder),
-        "folder_out": str(root / "out"),
-        "database": database.url,
-        "faults": str(root / "faults"),
-    }
-    (root / "out").mkdir(parents=True)
-
-    def readers() -> list[Any]:
-        return [
-            KafkaReader(broker, settings["topic_out"], settings["topic_of_markers"]),
-            FileReader(root / "out"),
-            SqlReader(database.url),
-            UpsertReader(database.url),
-        ]
-
-    return readers, settings, feeds

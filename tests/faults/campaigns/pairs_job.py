@@ -1,4 +1,4 @@
-"""The job of the campaign of pairs: words of one source or several are counted, and each count goes to four sinks.
+"""The job of the campaign of pairs: words of one source or several are counted, and each count goes to several sinks.
 
     pairs_job.py SETTINGS.json
 
@@ -18,41 +18,38 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from pystate.common import Types
-from pystate.common.serialization import Encoder, SimpleStringSchema
-from pystate.connectors.delivery_guarantee import DeliveryGuarantee
-from pystate.connectors.sql import SqlSink
+from pystate.common.serialization import SimpleStringSchema
+from pystate.common.time import Duration
 from pystate.datastream import StreamExecutionEnvironment
-from pystate.datastream.connectors.file_system import FileSink, FileSource, OutputFileConfig, RollingPolicy
-from pystate.datastream.connectors.kafka import (
-    KafkaOffsetsInitializer,
-    KafkaRecordSerializationSchema,
-    KafkaSink,
-    KafkaSource,
-)
+from pystate.datastream.connectors.delta import DeltaSource
+from pystate.datastream.connectors.file_system import FileSource
+from pystate.datastream.connectors.iceberg import IcebergSource
+from pystate.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from pystate.datastream.formats.schema_registry import ConfluentRegistryAvroDeserializationSchema
+from tests.faults.campaigns.pairs_outputs import AVRO, ROW, attach
 from tests.faults.injection import Faults
 from tests.faults.workload import COUNTED, Count, Generator
 
-SINKS = ("Kafka", "files", "PostgreSQL", "upsert")
-UPSERTS = "last_counts"
-COUNTS = "counts"
-
-
 GENERATOR = Generator("generator", 23, 0.04)
 """Gives some tens a second."""
+_LOOK = Duration.of_millis(500)
 
 
-class Key(SimpleStringSchema):
-    """The word, so that all its counts are in one partition."""
-
-    def serialize(self, element: Any) -> bytes:
-        return super().serialize(element.partition(":")[0])
+def _kafka(settings: dict[str, Any], topic: str, schema: Any) -> Any:
+    source = KafkaSource.builder().set_bootstrap_servers(settings["kafka"]).set_topics(topic)
+    source = source.set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    return source.set_value_only_deserializer(schema).build()
 
 
 def _from_kafka(env: Any, settings: dict[str, Any]) -> Any:
-    source = KafkaSource.builder().set_bootstrap_servers(settings["kafka"]).set_topics(settings["topic_in"])
-    source = source.set_starting_offsets(KafkaOffsetsInitializer.earliest())
-    source = source.set_value_only_deserializer(SimpleStringSchema()).build()
+    source = _kafka(settings, settings["topic_in"], SimpleStringSchema())
     return env.from_source(source, None, "from kafka").uid("from-kafka")
+
+
+def _from_avro(env: Any, settings: dict[str, Any]) -> Any:
+    schema = ConfluentRegistryAvroDeserializationSchema.for_rows(AVRO, settings["registry"])
+    rows = env.from_source(_kafka(settings, settings["topic_avro_in"], schema), None, "from avro").uid("from-avro")
+    return rows.map(lambda row: row.word, Types.STRING())
 
 
 def _from_files(env: Any, settings: dict[str, Any]) -> Any:
@@ -64,56 +61,47 @@ def _from_generator(env: Any, settings: dict[str, Any]) -> Any:
     return env.add_source(GENERATOR, "from generator", Types.STRING()).uid("from-generator")
 
 
+def _from_delta(env: Any, settings: dict[str, Any]) -> Any:
+    source = DeltaSource.for_continuous_row_data(str(Path(settings["tables"], "delta-in"))).with_row_type(ROW)
+    rows = env.from_source(source.update_check_interval(_LOOK).build(), None, "from delta").uid("from-delta")
+    return rows.map(lambda row: row.word, Types.STRING())
+
+
+def _from_iceberg(env: Any, settings: dict[str, Any]) -> Any:
+    source = IcebergSource.for_table("db.in").with_catalog("pairs", settings["catalogs"]["in"]).with_row_type(ROW)
+    rows = env.from_source(source.streaming().monitor_interval(_LOOK).build(), None, "from iceberg").uid("from-iceberg")
+    return rows.map(lambda row: row.word, Types.STRING())
+
+
 SOURCES: dict[str, Callable[[Any, dict[str, Any]], Any]] = {
     "kafka": _from_kafka,
     "files": _from_files,
     "generator": _from_generator,
+    "avro": _from_avro,
+    "delta": _from_delta,
+    "iceberg": _from_iceberg,
 }
 
 
-def kafka_sink(settings: dict[str, Any]) -> KafkaSink:
-    """Make the one that writes transactions."""
-    records = KafkaRecordSerializationSchema.builder().set_topic(settings["topic_out"]).set_key_serialization_schema(Key())
-    sink = KafkaSink.builder().set_bootstrap_servers(settings["kafka"])
-    sink = sink.set_delivery_guarantee(DeliveryGuarantee.EXACTLY_ONCE).set_marker_topic(settings["topic_of_markers"])
-    return sink.set_record_serializer(records.set_value_serialization_schema(SimpleStringSchema()).build()).build()
-
-
-def file_sink(settings: dict[str, Any]) -> FileSink:
-    """Make the one that writes text."""
-    builder = FileSink.for_row_format(settings["folder_out"], Encoder.simple_string_encoder())
-    builder = builder.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
-    return builder.with_output_file_config(OutputFileConfig.builder().with_part_suffix(".txt").build()).build()
-
-
-def sql_sink(settings: dict[str, Any]) -> SqlSink:
-    """Make the one that writes rows and a marker in one transaction."""
-    return SqlSink.builder().set_url(settings["database"]).set_table(COUNTS).set_columns("word", "number").build()
-
-
-def upsert_sink(settings: dict[str, Any]) -> SqlSink:
-    """Make the one that writes the last count of each word."""
-    builder = SqlSink.builder().set_url(settings["database"]).set_table(UPSERTS).set_columns("word", "number")
-    builder = builder.set_upsert_keys("word").set_batch_interval_ms(50).set_max_retries(30)
-    return builder.set_delivery_guarantee(DeliveryGuarantee.AT_LEAST_ONCE).build()
-
-
-def run(settings: dict[str, Any]) -> None:
-    """Run the job.
+def build(env: Any, settings: dict[str, Any]) -> None:
+    """Add the job to an environment.
 
     Args:
+        env: The environment.
         settings: What the campaign has made for it.
     """
     faults = Faults(Path(settings["faults"]))
-    env = StreamExecutionEnvironment.get_execution_environment()
     first, *others = [SOURCES[name](env, settings) for name in settings["sources"]]
     words = first.union(*others) if others else first
     counted = words.key_by(lambda word: word, key_type=Types.STRING()).process(Count(faults=faults), COUNTED).uid("count")
-    lines = counted.map(lambda pair: f"{pair[0]}:{pair[1]}", Types.STRING()).uid("lines")
-    lines.sink_to(kafka_sink(settings)).uid("kafka")
-    lines.sink_to(file_sink(settings)).uid("files")
-    counted.sink_to(sql_sink(settings)).uid("sql")
-    counted.sink_to(upsert_sink(settings)).uid("upserts")
+    for name in settings["sinks"]:
+        attach(counted, name, settings)
+
+
+def run(settings: dict[str, Any]) -> None:
+    """Run the job."""
+    env = StreamExecutionEnvironment.get_execution_environment()
+    build(env, settings)
     env.execute("pairs")
 
 

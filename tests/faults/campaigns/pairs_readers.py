@@ -6,6 +6,7 @@ committed records of a topic, the files that a folder lists, the rows that a tab
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 import uuid
@@ -16,12 +17,14 @@ from typing import Any, Protocol
 
 from pystate.common.errors import PystateError
 from tests.connectors.file_system.faulty_disk import files, hidden
-from tests.faults.campaigns.pairs_job import COUNTS, UPSERTS
+from tests.faults.campaigns.pairs_outputs import COUNTS, UPSERTS
 from tests.faults.workload import state_in
 from tests.waiting import LONGEST_S
 
 LOST, DOUBLED, EARLY, DISORDER, GONE, LEFT = "lost", "doubled", "early", "out of order", "gone", "left"
 UPSERTED = "noted_upserts"
+CATALOG_CLIENT = "outside-catalog"
+"""The name of sessions of readers and other writers, which keep theirs."""
 
 
 class Finding(AssertionError):
@@ -43,9 +46,16 @@ class Unavailable(Exception):
 
 
 class Reader(Protocol):
-    """Reads one sink."""
+    """Reads one sink.
+
+    Attributes:
+        goes_back: Whether what is visible may be older after a restart.
+        at_end: Whether all becomes visible at once, when the input has ended.
+    """
 
     name: str
+    goes_back: bool
+    at_end: bool
 
     def look(self) -> Counter[str]:
         """Return how far each word is visible.
@@ -57,6 +67,17 @@ class Reader(Protocol):
 
     def left(self) -> list[str]:
         """Return what the sink has left of a job that has ended, and should not."""
+
+
+class ShownAtEnd:
+    """The base of readers of sinks that show all at the end.
+
+    Attributes:
+        may_show: Whether the input has ended.
+    """
+
+    goes_back, at_end = False, True
+    may_show = False
 
 
 class Sequence:
@@ -91,6 +112,10 @@ class Sequence:
         seen.add(number)
         self._highest[word] = max(number, highest)
 
+    def highest(self, word: str) -> int:
+        """Return the highest count of a word, 0 if there is none."""
+        return self._highest.get(word, 0)
+
     def whole(self) -> Counter[str]:
         """Return how far each word counts.
 
@@ -119,6 +144,7 @@ class KafkaReader:
     """
 
     name = "Kafka"
+    goes_back = at_end = False
 
     def __init__(self, broker: Any, topic: str, markers: str) -> None:
         self._broker = broker
@@ -168,13 +194,17 @@ class KafkaReader:
             error = message.error()
             if error is None:
                 self._next[message.partition()] = message.offset() + 1
-                self._sequence.take(*_parsed(message.value().decode()))
+                self._sequence.take(*self._counted(message))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
             elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
                 raise Finding(self.name, "", GONE, f"{error}")
             else:
                 raise KafkaException(error)
+
+    def _counted(self, message: Any) -> tuple[str, int]:
+        """Return the word and the count of a message."""
+        return _parsed(message.value().decode())
 
     def left(self) -> list[str]:
         """Return transactions that are open, and markers that are there twice."""
@@ -192,6 +222,7 @@ class FileReader:
     """
 
     name = "files"
+    goes_back = at_end = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -270,6 +301,7 @@ class SqlReader(_TableReader):
     """Reads the table of all counts, whose rows have an id in the order in which they were written."""
 
     name = "PostgreSQL"
+    goes_back = at_end = False
 
     def look(self) -> Counter[str]:
         """Let the database compare the rows of each word with 1, 2, 3, ..."""
@@ -292,7 +324,8 @@ class SqlReader(_TableReader):
     def left(self) -> list[str]:
         """Return sessions and prepared transactions, and by how many rows the markers speak of others than there are."""
         sessions = (
-            "SELECT pid, state FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            "SELECT pid, state FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() "
+            f"AND application_name <> '{CATALOG_CLIENT}'"
         )
         found = [f"session {pid}: {state}" for pid, state in self._ask(sessions)]
         found += [f"prepared transaction {name}" for (name,) in self._ask("SELECT gid FROM pg_prepared_xacts")]
@@ -309,6 +342,7 @@ class UpsertReader(_TableReader):
     """
 
     name = "upsert"
+    goes_back, at_end = True, False
 
     def look(self) -> Counter[str]:
         """Read the table, and let the database compare what each session has written of each word."""
@@ -353,9 +387,18 @@ class Snapshots:
                 return held
         return Counter()
 
-    def newest(self, since: float) -> str:
-        """Return the folder of the newest snapshot that was complete after a time."""
-        return str(max((path.stat().st_ctime, path.parent) for path in self._paths() if path.stat().st_ctime >= since)[1])
+    def completed_after(self, at: float) -> float | None:
+        """Return when the first snapshot after a time was complete; None if there is none."""
+        times = []
+        for path in self._paths():
+            with contextlib.suppress(FileNotFoundError):
+                times.append(path.stat().st_ctime)
+        return min((one for one in times if one > at), default=None)
+
+    def newest(self, since: float) -> str | None:
+        """Return the folder of the newest snapshot that was complete after a time; None if there is none."""
+        found = [(path.stat().st_ctime, str(path.parent)) for path in self._paths()]
+        return max((one for one in found if one[0] >= since), default=(0, None))[1]
 
     def _paths(self) -> Iterable[Path]:
         for root in self._roots:
@@ -403,12 +446,26 @@ class Outside:
             at = time.time()
             before, self.seen[reader.name] = self.seen[reader.name], now
             self.looks += 1
-            if reader.name == UpsertReader.name:  # seen at once, and gone again after a restart
+            if reader.goes_back:
                 continue
             for word in before - now:
                 raise Finding(reader.name, word, GONE, f"{before[word]} was visible, and now {now[word]}")
             for word, count in (now - self._snapshots.covered(at)).items():
                 raise Finding(reader.name, word, EARLY, f"{count} of {now[word]} are in no complete checkpoint")
+
+    def whole(self) -> list[str]:
+        """Return the sinks that show what each checkpoint holds."""
+        return [reader.name for reader in self._readers if not reader.at_end]
+
+    def going_back(self) -> list[str]:
+        """Return the sinks in which what is visible may be older after a restart."""
+        return [reader.name for reader in self._readers if reader.goes_back]
+
+    def end_input(self) -> None:
+        """Say that the input ends now: sinks may show what they show at the end."""
+        for reader in self._readers:
+            if isinstance(reader, ShownAtEnd):
+                reader.may_show = True
 
     def left(self) -> None:
         """Check that nothing is left.

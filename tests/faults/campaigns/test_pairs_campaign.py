@@ -11,9 +11,10 @@ import psycopg
 import pytest
 
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
-from tests.faults.campaigns import pairs_job, pairs_readers
+from tests.faults.campaigns import pairs_outputs, pairs_readers
 from tests.faults.campaigns.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, main
-from tests.faults.campaigns.pairs_hosts import EmbeddedHost, prepare
+from tests.faults.campaigns.pairs_hosts import EmbeddedHost
+from tests.faults.campaigns.pairs_outputs import FIRST_SINKS
 from tests.faults.campaigns.pairs_readers import (
     FileReader,
     Finding,
@@ -24,15 +25,14 @@ from tests.faults.campaigns.pairs_readers import (
     SqlReader,
     UpsertReader,
 )
+from tests.faults.campaigns.pairs_servers import missing, prepare
 from tests.faults.processes import needs_proc
-from tests.servers import kafka_broker, postgres
+from tests.servers import postgres
 
 postgres_server = postgres.postgres_server
 pytestmark = [needs_proc, pytest.mark.timeout(600)]
-MISSING = kafka_broker.missing() or postgres.missing()
-needs_servers = pytest.mark.skipif(
-    MISSING is not None or not kafka_broker.spark_jars(), reason=MISSING or "there is no connector of Spark's to Kafka here"
-)
+MISSING = missing(FIRST_SINKS)
+needs_servers = pytest.mark.skipif(MISSING is not None, reason=MISSING or "")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,8 @@ def test_a_reader_of_files_finds_what_is_wrong(tmp_path, files, kind):
 
 class Shown:
     """A reader that sees what it is told to."""
+
+    goes_back = at_end = False
 
     def __init__(self, name):
         self.name = name
@@ -129,14 +131,15 @@ def test_a_snapshot_counts_from_the_moment_at_which_it_is_complete(tmp_path, mon
 
 
 def test_a_reader_of_tables_finds_what_is_wrong(postgres_server, kafka, tmp_path):
-    prepare(("generator",), kafka, postgres_server, tmp_path, random.Random(1))
+    servers = {"broker": kafka, "database": postgres_server}
+    prepare(("generator",), FIRST_SINKS, servers, tmp_path, random.Random(1))
     reader = SqlReader(postgres_server.url)
     with psycopg.connect(postgres_server.url, autocommit=True) as connection:
         connection.execute("CREATE TABLE pystate_commits (row_count BIGINT)")
         for numbers, kind in (((1, 3), "lost"), ((1, 2, 2), "doubled"), ((2, 1), "out of order"), ((1, 2), None)):
-            connection.execute(f"DELETE FROM {pairs_job.COUNTS}")
+            connection.execute(f"DELETE FROM {pairs_outputs.COUNTS}")
             for number in numbers:
-                connection.execute(f"INSERT INTO {pairs_job.COUNTS} (word, number) VALUES ('w', {number})")
+                connection.execute(f"INSERT INTO {pairs_outputs.COUNTS} (word, number) VALUES ('w', {number})")
             if kind is None:
                 assert reader.look() == {"w": 2}
             else:
@@ -150,14 +153,15 @@ def test_a_reader_of_tables_finds_what_is_wrong(postgres_server, kafka, tmp_path
 
 
 def test_no_session_takes_back_an_upsert_of_its_own(postgres_server, kafka, tmp_path):
-    prepare(("generator",), kafka, postgres_server, tmp_path, random.Random(1))
+    servers = {"broker": kafka, "database": postgres_server}
+    prepare(("generator",), FIRST_SINKS, servers, tmp_path, random.Random(1))
     reader = UpsertReader(postgres_server.url)
 
     def upsert(*numbers):
         with psycopg.connect(postgres_server.url, autocommit=True) as connection:
             for number in numbers:
                 connection.execute(
-                    f"INSERT INTO {pairs_job.UPSERTS} VALUES ('w', %s) ON CONFLICT (word) DO UPDATE SET number = %s",
+                    f"INSERT INTO {pairs_outputs.UPSERTS} VALUES ('w', %s) ON CONFLICT (word) DO UPDATE SET number = %s",
                     (number, number),
                 )
 
@@ -201,10 +205,11 @@ def campaign(run_job, spark, kafka, postgres_server, tmp_path, engine):
     """Run a campaign of some cards with one source in the test's process: `campaign(source, seed, cards)`."""
 
     def run(source, seed, cards):
-        report, chance = PairsReport((source,), seed, engine), random.Random(seed)
-        readers, settings, feeds = prepare((source,), kafka, postgres_server, tmp_path / str(seed), chance)
+        report, chance = PairsReport((source,), FIRST_SINKS, seed, engine), random.Random(seed)
+        servers = {"broker": kafka, "database": postgres_server}
+        readers, settings, feeds = prepare((source,), FIRST_SINKS, servers, tmp_path / str(seed), chance)
         host = EmbeddedHost(run_job, spark, tmp_path)
-        made = PairsCampaign(host, kafka, postgres_server, readers, settings, feeds, chance, report)
+        made = PairsCampaign(host, servers, readers, settings, feeds, chance, report)
         try:
             made.run(cards)
         finally:
@@ -235,7 +240,7 @@ def test_four_sinks_downstream_of_a_source_in_short(campaign, source, victim):
 @pytest.mark.slow
 @on_both_engines
 @pytest.mark.parametrize("seed", range(2, 12))
-@pytest.mark.parametrize("source", pairs_job.SOURCES)
+@pytest.mark.parametrize("source", ["kafka", "files", "generator"])
 def test_four_sinks_downstream_of_a_source(campaign, source, seed):
     chance = random.Random(seed)
     cards = [*(chance.choice(CHEAP) for _ in range(4)), "broker", "database", "stop"]
