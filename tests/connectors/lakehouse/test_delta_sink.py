@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from pystate.common.errors import ConfigurationError, JobGraphError, RecordError, UsageError
 from pystate.common.row import Row
@@ -209,6 +210,27 @@ def test_a_table_on_s3_is_written_by_several_subtasks_and_a_racing_writer(s3_ser
     assert sorted(table.to_pyarrow_table()["n"].to_pylist()) == [0, 1, 7]
     assert table.version() == 2
     assert SECRET_KEY not in repr(builder.build())
+
+
+def test_what_a_commit_has_rewritten_that_was_not_the_first_is_found_and_what_versions_had_is_not(tmp_path):
+    path, day, sources = tmp_path / "t", Duration.of_days(1), {"source_alias": "s", "target_alias": "t"}
+    for number in range(3):
+        write_deltalake(path, pa.table({"n": [number], "part": ["a b"]}), mode="append", partition_by=["part"])
+    late = DeltaTable(path)
+    write_deltalake(path, pa.table({"n": [9], "part": ["a b"]}), mode="append")
+    used = set(path.rglob("*.parquet"))
+    with pytest.raises(CommitFailedError):
+        late.merge(pa.table({"n": [1], "part": ["a b"]}), "t.n = s.n", **sources).when_matched_update_all().execute()
+    left = set(path.rglob("*.parquet")) - used
+    assert left
+    DeltaTable(path).delete("n = 2")  # an older version has it
+    for file in path.rglob("*"):
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+    names = sorted(str(file.relative_to(path)) for file in left)
+    assert remove_orphans(str(path), day) == names
+    assert find_orphans(str(path), day) == []
+    assert sorted(row["n"] for row in read(path)) == [0, 1, 9]
+    assert DeltaTable(path, version=3).to_pyarrow_table().num_rows == 4
 
 
 def test_what_a_killed_job_has_left_is_found_and_removed_and_nothing_else(tmp_path):

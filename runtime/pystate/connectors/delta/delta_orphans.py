@@ -1,7 +1,8 @@
-"""Finds staged files that no checkpoint will commit any more."""
+"""Finds files of a Delta table that no version has, and that no checkpoint will commit any more."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pystate.common.time import Duration, current_time_ms
@@ -10,12 +11,17 @@ from pystate.connectors.delta.delta_staging import LISTS, DeltaStaging
 from pystate.connectors.lakehouse.orphan_age import HOUR_MS, whole_hours
 from pystate.connectors.lakehouse.table_writer import FILES_OF_OURS
 
+_NAME = re.compile(rf"^{FILES_OF_OURS}|(^|/)part-\d{{5}}-[0-9a-f-]{{36}}-c\d{{3}}[\w.]*\.parquet$")
+"""Of what is staged, and of what writers of Delta name data files; deltalake rewrites with such names."""
+
 
 def find_orphans(uri: str, older_than: Duration, storage_options: Mapping[str, str] | None = None) -> list[str]:
-    """Return the paths, below the table, of staged files that are in no version of it, and of lists of such files.
+    """Return the paths, below the table, of data files that are in no version of it, and of lists of staged files.
 
-    A job that was killed leaves them. Savepoints that were taken with `cancel` or of a running job may still have to commit
-    theirs when somebody resumes them: choose an age beyond the oldest savepoint that is to be resumed.
+    A job that was killed leaves them, and so does a commit of rows that replace others where another writer was first. Only
+    files with a name that writers of Delta give are among them. Files that a version has removed are left to the table's own
+    `vacuum`, since older versions have them. Savepoints that were taken with `cancel` or of a running job may still have to
+    commit theirs when somebody resumes them: choose an age beyond the oldest savepoint that is to be resumed.
 
     Args:
         uri: The table.
@@ -39,7 +45,8 @@ def remove_orphans(uri: str, older_than: Duration, storage_options: Mapping[str,
 def _orphans(table: DeltaStaging, older_than: Duration) -> list[str]:
     hours = whole_hours(older_than, table.name)
     old = table.folder.older_than(current_time_ms() - hours * HOUR_MS)
-    unused = set(table.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True))
-    return sorted(
-        path for path in old if path.startswith(f"{LISTS}/") or (path.startswith(FILES_OF_OURS) and path in unused)
+    unused, removed = (
+        set(table.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=full)) for full in (True, False)
     )
+    stray = unused - removed
+    return sorted(path for path in old if path.startswith(f"{LISTS}/") or (path in stray and _NAME.search(path)))
