@@ -81,5 +81,11 @@ class Namespaces:
         _ip("-n", name, "link", "set", device, "up")
 
 
+def switch_link(hosts: list[Host], number: int, *, up: bool) -> None:
+    """Cut a host off from all others, without a word on any connection, or let it be reached again."""
+    command = [*hosts[0].prefix, "ip", "link", "set", f"port{number}", "up" if up else "down"]
+    subprocess.run(command, capture_output=True, check=True)
+
+
 def _ip(*words: str) -> None:
     subprocess.run(["ip", *words], capture_output=True, check=True)
