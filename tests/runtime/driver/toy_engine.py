@@ -310,6 +310,9 @@ class ToyResources:
     def check_session(self):
         """There is none."""
 
+    def end_earlier(self, say):
+        """There was none."""
+
     def check_slots(self, required, modules, timeout_s, *, restart, say):
         """There is room."""
 

@@ -134,6 +134,7 @@ class JobMaster:
         self._job.term.begin()
         self._status.runs_in(self._resources.application_id)
         taken_over = self._status.attempt > 0
+        self._resources.end_earlier(self._job.say)
         self._scheduler.begin(taken_over=taken_over)
         again = False
         while True:

@@ -16,13 +16,14 @@ from pystate.runtime.spark.applications.application import (
     end_in_cluster,
     is_alive,
 )
+from pystate.runtime.spark.applications.earlier_applications import end_earlier_applications
 from pystate.runtime.spark.applications.executor_check import check_executors
 from pystate.runtime.spark.applications.required_cores import RequiredCores
 from pystate.runtime.spark.applications.waiting_tasks import lack_of_cores
 from pystate.runtime.spark.sessions.authentication import authentication_notices, check_encryption
 from pystate.runtime.spark.sessions.block_manager import LocalBlockManager
 from pystate.runtime.spark.sessions.jvm_end import jvm_end
-from pystate.runtime.spark.sessions.session import check_session
+from pystate.runtime.spark.sessions.session import check_session, is_own
 from pystate.runtime.spark.slot_job import SlotJob
 from pystate.runtime.spark.workers.python_daemons import PythonDaemons
 
@@ -68,6 +69,11 @@ class SparkResourceManager:
         if encrypted:
             check_encryption(application, real_time=real_time)
         return [*self._notices, *authentication_notices(application, real_time=real_time)]
+
+    def end_earlier(self, say: Callable[[str], object]) -> None:
+        """End what earlier drivers of the job have left in the cluster; it may hold the cores that this one needs."""
+        if is_own(self._spark.sparkContext):  # the name of another session is not the job's
+            end_earlier_applications(self._spark, say)
 
     def check_slots(
         self,

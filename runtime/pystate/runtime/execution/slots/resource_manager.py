@@ -86,6 +86,13 @@ class ResourceManager(Protocol):
             ConfigurationError: It must, and the platform doesn't.
         """
 
+    def end_earlier(self, say: Callable[[str], object]) -> None:
+        """End what earlier drivers of the job have left on the platform; it may hold what this one needs.
+
+        Args:
+            say: Is called with sentences for users: what was ended, and what can't be.
+        """
+
     def check_slots(
         self,
         required: RequiredCores,

@@ -108,6 +108,12 @@ def masters_in(master: str) -> list[str]:
     return [f"{_PREFIX}{word.strip()}" for word in words if word.strip()]
 
 
+def address_of(master: str) -> tuple[str, int]:
+    """Return host and port of one of `masters_in`."""
+    host, _, port = master.removeprefix(_PREFIX).rpartition(":")
+    return host, int(port)
+
+
 def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: Fetch) -> MasterView | None:
     """Return the view of the leading master; None if it can't be asked.
 
@@ -118,7 +124,7 @@ def look_at_master(master: str, port: int, worker_pages: Iterable[str], fetch: F
         fetch: Fetches a page's JSON.
     """
     masters = masters_in(master)
-    guesses = [f"http://{one.removeprefix(_PREFIX).rpartition(':')[0]}:{port}" for one in masters]
+    guesses = [f"http://{address_of(one)[0]}:{port}" for one in masters]
     for page in guesses:
         view = _view(fetch(f"{page}/json/"), masters)
         if view is not None:
