@@ -1,6 +1,7 @@
 """A job and its job manager lose their machine, and another machine goes on with both; all they share is an S3 bucket.
 
-The first machine sleeps and wakes up as one that was replaced; then the second one dies, and the first takes over again.
+The first machine sleeps and wakes up as one that was replaced; then the second one dies, and the first takes over again. Or
+it is cut off from all others, while Spark's master, which doesn't notice, keeps all cores of the cluster for its driver.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.connectors.file_system.faulty_disk import visible
+from tests.e2e.clusters.counting_job import PROGRAM, difference, job_id_in
 from tests.e2e.clusters.machines import Machine
-from tests.e2e.clusters.networks import hosts_or_skip
-from tests.e2e.clusters.spark_cluster import ROOT, Cluster
+from tests.e2e.clusters.networks import hosts_or_skip, switch_link
+from tests.e2e.clusters.spark_cluster import ROOT, Cluster, library_of_tests
+from tests.engines import MICRO_BATCH, REAL_TIME
 from tests.faults.processes import command_of, is_gone, needs_proc
-from tests.faults.workload import Watched, state_in
+from tests.faults.workload import Watched, check_tallies, state_in
 from tests.servers.s3_server import ACCESS_KEY, SECRET_KEY
 from tests.waiting import LONGEST_S, wait_until
 
@@ -60,17 +64,25 @@ def bucket(hosts, tmp_path):
 def target(request, hosts, tmp_path):
     """The options of a job that runs on the machine of its driver, or on a cluster.
 
-    There is room for another application on it: Spark keeps the cores of one whose driver sleeps.
+    An engine's name is for a cluster that has no core more than the job needs on it; on the other one there is room for
+    another application.
     """
     if request.param == "local":
         yield {}
         return
-    cluster = Cluster(tmp_path / "cluster", hosts[3:], hosts[0]).start(cores=12)
+    if request.param == "spark":
+        options = {"spark.cores.max": "6"}
+    else:  # whoever leads when the link is cut has led since the start, on a busy machine, too
+        lease = "high-availability.filesystem"
+        times = {f"{lease}.lease-duration": "20 s", f"{lease}.renew-deadline": "15 s", f"{lease}.retry-period": "1 s"}
+        options = {"execution.engine": request.param, "pystate.slot.startup-timeout": "300 s", **times}
+    cluster = Cluster(tmp_path / "cluster", hosts[3:], hosts[0])
+    cluster.start(cores=12 if request.param == "spark" else 6)
     yield {
         "execution.target": "spark",
         "pystate.spark.master": cluster.url,
         "spark.executor.memory": "450m",
-        "spark.cores.max": "6",
+        **options,
     }
     cluster.stop()
 
@@ -178,3 +190,45 @@ def test_two_machines_take_a_job_over_from_each_other(machines, tmp_path: Path):
     for machine in machines:
         for text in (machine.home / "jobmanager.log").read_text(), driver_log(machine, job_id):
             assert SECRET_KEY not in text
+
+
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("target", [MICRO_BATCH, REAL_TIME], indirect=True)
+def test_a_machine_that_is_cut_off_is_fenced_and_the_cores_of_its_driver_are_the_next_ones(machines, hosts, tmp_path: Path):
+    one, two = machines
+    watched, written = Watched(tmp_path), tmp_path / "written"
+    program = tmp_path / "program" / "job.py"
+    program.parent.mkdir()
+    program.write_text(PROGRAM)
+
+    def all_written() -> bool:
+        missing, doubled = difference(visible(written), watched)
+        assert doubled == 0
+        return missing == 0
+
+    watched.add(3)
+    one("cluster", "start")
+    wait_until(lambda: role_of(one) == "leader")
+    two("cluster", "start")
+    library = library_of_tests(tmp_path / "library")
+    run = ("run", "-d", "--timeout", 1, "-p", 2, "-pyfs", library, program, watched.folder, written)
+    job_id = job_id_in(one.pystate(*run)[2])  # it is told at once, and the start of a cluster's executors takes time
+    wait_until(lambda: written.exists() and all_written(), _SECONDS)
+    (old_driver,) = drivers(one)
+    watched.add(2)  # before the latest checkpoint, or after it
+
+    switch_link(hosts, 1, up=False)
+    wait_until(lambda: role_of(two) == "leader", _SECONDS)
+    watched.add(2)
+    wait_until(all_written, _SECONDS)
+    assert "of an earlier driver is ended" in driver_log(two, job_id)
+    switch_link(hosts, 1, up=True)
+    wait_until(lambda: is_gone(old_driver), _SECONDS)
+    wait_until(lambda: role_of(one) == "standby")
+    assert drivers(one) == []
+    watched.add(2)
+    wait_until(all_written, _SECONDS)
+    savepoint = two("cancel", "-s", tmp_path / "savepoints", job_id)
+
+    check_tallies(savepoint, watched.words)
+    assert all_written()
