@@ -1,6 +1,7 @@
 """Elements a second through the windows of one subtask, without Spark, sockets or checkpoints.
 
-    python benchmarks/slots/slot_windows.py [--rounds N] [--elements N] [--snapshots] [--profile KIND:BACKEND:HEAT]
+    python benchmarks/slots/slot_windows.py [--rounds N] [--elements N] [--snapshots] [--windows KIND ...]
+        [--profile KIND:BACKEND:HEAT]
 
 Words with times in order go through `OperatorChain.on_batch` in batches of 10,000 and are counted, by `aggregate`, per
 word in windows of 10 s (tumbling) and of 10 s every 2 s (sliding). An epoch is 15 s of the stream: its elements, a
@@ -26,7 +27,7 @@ from pystate.common import Types
 from pystate.core.api.aggregation import ElementCount
 from pystate.core.api.functions import AggregateFunction
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.core.api.window.assigners import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from pystate.core.api.window.triggers import EventTimeTrigger
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.records.codec import KEY_GROUP_FIELD, TIMESTAMP_FIELD
@@ -56,14 +57,17 @@ class Count(AggregateFunction):
         return a + b
 
 
-def assigner_of(kind):
-    return TumblingEventTimeWindows(10_000) if kind == "tumbling" else SlidingEventTimeWindows(10_000, 2_000)
+ASSIGNERS = {
+    "tumbling": TumblingEventTimeWindows(10_000),
+    "sliding": SlidingEventTimeWindows(10_000, 2_000),
+    "session": EventTimeSessionWindows(10_000),
+}
 
 
 def run(kind, backend, epochs, function, *, snapshots=False):
     """Return the processor time of a run, and how many results it had."""
     operation = WindowOperation(
-        assigner_of(kind), EventTimeTrigger(), aggregate_function=function, accumulator_type=Types.LONG()
+        ASSIGNERS[kind], EventTimeTrigger(), aggregate_function=function, accumulator_type=Types.LONG()
     )
     results = 0
 
@@ -122,6 +126,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--elements", type=int, default=100_000)
+    parser.add_argument("--windows", nargs="+", choices=ASSIGNERS, default=list(ASSIGNERS))
     parser.add_argument("--snapshots", action="store_true")
     parser.add_argument("--profile", metavar="KIND:BACKEND:HEAT", help="profile one run, such as sliding:hashmap:cold")
     options = parser.parse_args()
@@ -140,7 +145,7 @@ def main():
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}")
     print("\n| windows | words | backend | own, us an element | known, us an element | results |\n|---|---|---|---|---|---|")
     functions = {"own": Count(), "known": ElementCount()}
-    for kind in ("tumbling", "sliding"):
+    for kind in options.windows:
         for heat, epochs in heats.items():
             runs = {(backend, name): [] for backend in ("hashmap", "rocksdb") for name in functions}
             for _ in range(options.rounds):

@@ -15,7 +15,7 @@ from pystate.core.api.aggregation import AccumulateType, FieldAggregation
 from pystate.core.api.functions import KeyedProcessFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.api.window.assigners import TumblingEventTimeWindows
+from pystate.core.api.window.assigners import EventTimeSessionWindows, TumblingEventTimeWindows, WindowAssigner
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.reading.state_rows import PartDecoders
@@ -170,10 +170,8 @@ def state_processor(folder: Path) -> Iterator[Measured]:
     yield Measured("state processor, written", RECORDS, lambda: list(encoding([columns])))
 
 
-def windows(name: str, function: FieldAggregation) -> Measured:
-    harness = WindowOperatorTestHarness(
-        TumblingEventTimeWindows(10), lambda value: value[0], KEY, input_type=PAIR, reduce_function=function
-    )
+def windows(name: str, function: FieldAggregation, assigner: WindowAssigner) -> Measured:
+    harness = WindowOperatorTestHarness(assigner, lambda value: value[0], KEY, input_type=PAIR, reduce_function=function)
     harness.open()
     elements = [(word, 1) for word in words_of(HOT)]
     turns = iter([(10 * turn + 9, harness._batch(0, elements, [10 * turn] * RECORDS)) for turn in range(RUNS)])
@@ -205,5 +203,6 @@ def paths(folder: Path) -> Iterator[Measured]:
     yield epochs("max_by by columns", maximum, reduce, HOT, "hashmap", folder)
     yield from state_processor(folder)
     yield from real_time(folder)
-    yield windows("windows, one by one", alone)
-    yield windows("windows by columns", total)
+    yield windows("windows, one by one", alone, TumblingEventTimeWindows(10))
+    yield windows("windows by columns", total, TumblingEventTimeWindows(10))
+    yield windows("sessions", total, EventTimeSessionWindows(10))

@@ -109,6 +109,7 @@ def make(
     with pytest.MonkeyPatch.context() as patch:
         if not aligned:
             patch.setattr(keyed_windows_operator, "is_aligned", lambda operation: False)
+            patch.setattr(keyed_windows_operator, "is_session", lambda operation: False)
         harness = WindowOperatorTestHarness(
             assigner,
             lambda value: value[0],

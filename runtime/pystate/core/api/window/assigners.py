@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Generic
 
 from pystate.common.errors import JobGraphError, RecordError
+from pystate.common.overrides import override
 from pystate.common.serializer import TypeSerializer
 from pystate.common.time import Duration, Time
 from pystate.common.type_info import Types
@@ -255,7 +256,7 @@ class _SessionWindows(_TimeWindows, MergingWindowAssigner):
     ) -> Collection[TimeWindow]:
         """Return the window from the element to the end of its gap."""
         time = self._time(timestamp, context)
-        return (TimeWindow(time, time + self._gap(element)),)
+        return (TimeWindow(time, time + self.gap_of(element)),)
 
     def merge_windows(self, windows: Iterable[TimeWindow], callback: MergeCallback) -> None:
         """Merge windows that overlap or touch."""
@@ -265,7 +266,8 @@ class _SessionWindows(_TimeWindows, MergingWindowAssigner):
     def _time(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int: ...
 
     @abstractmethod
-    def _gap(self, element: Any) -> int: ...
+    def gap_of(self, element: Any) -> int:
+        """Return the gap after an element, ms, above 0."""
 
 
 class _FixedGap(_SessionWindows):
@@ -281,7 +283,8 @@ class _FixedGap(_SessionWindows):
             raise JobGraphError(message)
         self._session_gap = session_gap
 
-    def _gap(self, element: Any) -> int:
+    @override
+    def gap_of(self, element: Any) -> int:
         return self._session_gap
 
     def __repr__(self) -> str:
@@ -299,7 +302,8 @@ class _DynamicGap(_SessionWindows):
     def __init__(self, session_window_time_gap_extractor: SessionWindowTimeGapExtractor) -> None:
         self._extractor = session_window_time_gap_extractor
 
-    def _gap(self, element: Any) -> int:
+    @override
+    def gap_of(self, element: Any) -> int:
         gap = self._extractor.extract(element)
         if gap <= 0:
             message = f"The gap of a session must be above 0: {gap!r} ms for {element!r}."

@@ -17,7 +17,7 @@ from pystate.core.api.state import MapState, map_entries
 from pystate.core.state.keys.key_context import KeyContext
 from pystate.core.state.keys.keys import KeyCodec
 from pystate.core.state.kinds.epoch_size import object_size, sample_of, scaled
-from pystate.core.state.kinds.overlay import ABSENT, KeyStore, OverlayState
+from pystate.core.state.kinds.overlay import ABSENT, EpochBuffer, KeyStore, OverlayState
 from pystate.core.state.values.serializers import TypeSerializer
 
 _OVERLAY_BYTES = 600
@@ -92,9 +92,12 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         serializer: The serializer of the values, including None.
         store: See `OverlayState`.
         user_keys: The codec of the map keys.
+
+    Attributes:
+        front: The operator's buffer above the overlay, which a value state of the operator has, too; None if there is none.
     """
 
-    __slots__ = ("_epoch", "_external", "_internal", "_maps", "_mutable", "_open_map", "_plain_key", "_to_bytes")
+    __slots__ = ("_epoch", "_external", "_internal", "_maps", "_mutable", "_open_map", "_plain_key", "_to_bytes", "front")
 
     def __init__(
         self, name: str, context: KeyContext, serializer: TypeSerializer, store: MapStore, user_keys: KeyCodec
@@ -108,6 +111,7 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         self._to_bytes = self._mutable or not store.stores_objects
         self._maps: dict[Hashable, _MapOverlay] = {}
         self._epoch = 0
+        self.front: EpochBuffer | None = None
 
     def _open(self) -> _MapOverlay:
         key = self._context.active_key
@@ -251,6 +255,20 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         overlay.cleared = True
         overlay.stored = _NOTHING
 
+    def store_all(self, maps: Iterable[tuple[Hashable, int, Mapping[Any, Any]]]) -> None:
+        """Store entries of keys that aren't in the overlay, as of a finished epoch.
+
+        Args:
+            maps: Keys, their key groups, and entries, which must be of the type.
+        """
+        internal, stored = self._internal, self._serializer.serialize if self._to_bytes else self._checked
+        self._store.put_all(
+            [
+                (key, group, False, {internal(user_key): stored(value) for user_key, value in entries.items()})
+                for key, group, entries in maps
+            ]
+        )
+
     @override
     def touched_keys(self) -> list[tuple[Hashable, int]]:
         return [(key, overlay.group) for key, overlay in self._maps.items()]
@@ -284,6 +302,8 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
 
     def prepare_flush(self) -> list[MapChange]:
         """Return the changes of the epoch, including in-place ones."""
+        if self.front is not None:
+            self.front.settle()
         changes = []
         for key, overlay in self._maps.items():
             writes = self._writes_of(key, overlay)

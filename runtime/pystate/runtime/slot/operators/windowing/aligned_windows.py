@@ -240,8 +240,7 @@ class AlignedWindowOperator(WindowOperator):
                 else:
                     self._emit(shown, [result])
             if clears is not None:
-                self._context.select(shown)
-                clears.clear(self._context)
+                self._clear_function_states(shown)
 
     def _merged(self, before: Any, accumulator: Any) -> Any:
         """Return the accumulator of two panes."""
@@ -257,21 +256,6 @@ class AlignedWindowOperator(WindowOperator):
         else:
             for key, accumulator in part.items():
                 merged[key] = self._merged(known(key), accumulator)
-
-    def _clear_function_states(self, window: TimeWindow) -> None:
-        """Have the function clear its states of a window, for the current key."""
-        if self._clears is not None:
-            self._context.select(window)
-            self._clears.clear(self._context)
-
-    def _pass_by(self, value: Any, timestamp: int) -> None:
-        """Handle an element that belongs to no window, or only to late ones, as `process_element` does."""
-        time = self._time
-        time.timestamp = timestamp
-        try:
-            self._taken_by_none(value, timestamp)
-        finally:
-            time.timestamp = None
 
     def _known_panes(self) -> dict[int, Pane]:
         """Return the known panes. Within a batch, neither does the watermark advance nor does an epoch end."""

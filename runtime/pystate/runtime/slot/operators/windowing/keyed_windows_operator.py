@@ -9,13 +9,19 @@ from pystate.common.overrides import override
 from pystate.common.type_info import TypeInformation, TypeKind
 from pystate.core.api.aggregation import AccumulateType, ElementCount, FieldAggregation
 from pystate.core.api.operator_kind import OperatorKind
-from pystate.core.api.window.assigners import SlidingEventTimeWindows, TumblingEventTimeWindows
+from pystate.core.api.window.assigners import (
+    DynamicEventTimeSessionWindows,
+    EventTimeSessionWindows,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+)
 from pystate.core.api.window.triggers import EventTimeTrigger
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.snapshot.reading.window_states import PaneState
 from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.operators.windowing.aligned_windows import AlignedWindowOperator
+from pystate.runtime.slot.operators.windowing.session_windows import SessionWindowOperator
 from pystate.runtime.slot.operators.windowing.window_columns import window_columns
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
 
@@ -33,6 +39,10 @@ class KeyedWindowsOperator(KeyedOperator):
         backend, timers = self.keyed
         operation, (input_type,) = self.spec.function, input_types
         rest = operation, input_type, backend, self._context, self._time, timers, output, self._where
+        if is_session(operation) and not self._time.sorted_input:
+            sessions = SessionWindowOperator(*rest)
+            self.process_batch = sessions.process_batch
+            return [sessions.process_element]
         if not is_aligned(operation) or self._time.sorted_input:
             return [WindowOperator(*rest).process_element]
         windows = AlignedWindowOperator(pane_state(operation, input_type), *rest)
@@ -43,9 +53,23 @@ class KeyedWindowsOperator(KeyedOperator):
 
 def is_aligned(operation: WindowOperation) -> bool:
     """Return whether `AlignedWindowOperator` can run a step's windows: user-defined classes may do anything."""
+    return type(operation.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows) and _fires_at_end(operation)
+
+
+def is_session(operation: WindowOperation) -> bool:
+    """Return whether `SessionWindowOperator` can run a step's windows; see `is_aligned`."""
+    function = operation.aggregate_function
     return (
-        type(operation.assigner) in (TumblingEventTimeWindows, SlidingEventTimeWindows)
-        and type(operation.trigger) is EventTimeTrigger
+        type(operation.assigner) in (EventTimeSessionWindows, DynamicEventTimeSessionWindows)
+        and _fires_at_end(operation)
+        and (function is None or callable(getattr(function, "merge", None)))
+    )
+
+
+def _fires_at_end(operation: WindowOperation) -> bool:
+    """Return whether windows have accumulators, and fire once, at their end."""
+    return (
+        type(operation.trigger) is EventTimeTrigger
         and operation.allowed_lateness == 0
         and operation.evictor is None
         and (operation.reduce_function is not None or operation.aggregate_function is not None)

@@ -201,9 +201,7 @@ class WindowOperator:
         self._contents.clear()
         self._trigger_context.window = window
         self._trigger.clear(window, self._trigger_context)
-        if self._clears is not None:
-            self._context.select(window)
-            self._clears.clear(self._context)
+        self._clear_function_states(window)
         if merging is not None:
             merging.retire_window(window)
             merging.persist()
@@ -236,6 +234,21 @@ class WindowOperator:
                 self._trigger.clear(window, context)
                 self._delete_cleanup_timer(window)
         self._contents.merge(state_window, merged_state_windows)
+
+    def _pass_by(self, value: Any, timestamp: int) -> None:
+        """Handle an element of a batch that belongs to no window, or only to late ones, as `process_element` does."""
+        time = self._time
+        time.timestamp = timestamp
+        try:
+            self._taken_by_none(value, timestamp)
+        finally:
+            time.timestamp = None
+
+    def _clear_function_states(self, window: Any) -> None:
+        """Have the function clear its states of a window, for the current key."""
+        if self._clears is not None:
+            self._context.select(window)
+            self._clears.clear(self._context)
 
     def _taken_by_none(self, value: Any, timestamp: int) -> None:
         if not self._by_event_time or timestamp + self._lateness > self._time.watermark:
