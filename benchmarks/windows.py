@@ -1,20 +1,24 @@
-"""Counts per key in windows, and interval joins: pystate next to Spark's own and to Flink SQL's.
+"""Counts per key in windows, interval joins and timers: pystate next to Spark's own and to Flink's.
 
     python benchmarks/windows.py [--rows N] [--keys N] [--parallelism N] [--rounds N] [--windows KIND ...] [--flink PYTHON]
+        [--only WORD ...] [--share N]
 
 All sides read the same CSV files of (key, time in ms) to their end, count per key in windows of 10 s (tumbling),
-in windows of 10 s every 2 s (sliding) and in sessions with a gap of 10 s (session), or join the rows with themselves,
-each with those of its key from its time on for 1 s (joined), and throw the results away. Times cover a minute and come
-in order, so windows close while rows come. pystate counts by a function of the program's, and by `count()`, whose sliding
-windows share panes. pystate and Spark run in one session of local[2p + 2], in turn, after a small run of each; Spark keeps
-its state in RocksDB. Flink (`--flink`: a Python with `apache-flink`, such as `make fidelity` installs) runs in a JVM of
-its own.
+in windows of 10 s every 2 s (sliding) and in sessions with a gap of 10 s (session), join the rows with themselves,
+each with those of its key from its time on for 1 s (joined), or count with a `ValueState` until an event-time timer 10 s
+after a key's first row (timers), and throw the results away. Times cover a minute and come in order, so windows close while
+rows come. pystate counts by a function of the program's, and by `count()`, whose sliding windows share panes. pystate and
+Spark run in one session of local[2p + 2], in turn, after a small run of each; Spark keeps its state in RocksDB, and has
+`transformWithState` for timers. Flink (`--flink`: a Python with `apache-flink`, such as `make fidelity` installs) runs in a
+JVM of its own, by SQL, which has no timers, and by functions in thread mode, which has no interval join: a
+`KeyedCoProcessFunction` with two maps stands for it.
 
 Each side runs over all rows and over a quarter of them. A *whole run* is that over all, from `execute()` to the end of
-the job, with the start of slots, queries and clusters. *Rows/s* are those of three quarters of the rows in the
-difference of the two, so what a start takes isn't in it. *State* is the largest that a side had, in a run of its own
-with a checkpoint at each epoch (Flink: each 500 ms): the largest checkpoint of pystate and of Flink on disk; of Spark what
-RocksDB says of its files (`rocksdbSstFileSize`).
+the job, with the start of slots, queries and clusters. The figures of a row are three quarters of the rows in the difference
+of the two, so what a start takes isn't in them: *processors, us* of all processes, which hold beside other work, and
+*rows/s*. PyFlink's functions and `transformWithState` get the rows and keys divided by `--share`. *State* is the largest
+that a side had for its rows, in a run of its own with a checkpoint at each epoch (Flink: each 500 ms): the largest
+checkpoint of pystate and of Flink on disk; of Spark what RocksDB says of its files (`rocksdbSstFileSize`).
 """
 
 import argparse
@@ -23,13 +27,16 @@ import platform
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
 import pyspark
+from processes import processors_s
 from pyspark.sql import functions as f
+from pyspark.sql.streaming import StatefulProcessor
 
 import pystate
 from pystate.common import Time, Types
@@ -41,51 +48,25 @@ from pystate.datastream import (
     AggregateFunction,
     EmbeddedRocksDBStateBackend,
     HashMapStateBackend,
+    KeyedProcessFunction,
     ProcessJoinFunction,
     StreamExecutionEnvironment,
+    ValueStateDescriptor,
 )
 from pystate.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from pystate.runtime.driver.embedded import LocalExecutor
 
-SIZE_S, SLIDE_S, JOINED_S, SPAN_MS = 10, 2, 1, 60_000
+SIZE_S, SLIDE_S, JOINED_S, SPAN_MS, WAIT_MS = 10, 2, 1, 60_000, 10_000
 ASSIGNERS = {
     "tumbling": TumblingEventTimeWindows.of(Time.seconds(SIZE_S)),
     "sliding": SlidingEventTimeWindows.of(Time.seconds(SIZE_S), Time.seconds(SLIDE_S)),
     "session": EventTimeSessionWindows.with_gap(Time.seconds(SIZE_S)),
 }
-KINDS = (*ASSIGNERS, "joined")
+KINDS = (*ASSIGNERS, "joined", "timers")
+SLOW = ("PyFlink", "transformWithState")
 PAIRS = Types.TUPLE([Types.STRING(), Types.LONG(), Types.LONG()])
 PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-FLINK = """
-import sys, time
-from pyflink.table import EnvironmentSettings, TableEnvironment
-folder, kind, parallelism, backend, checkpoints = sys.argv[1:]
-table = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-table.get_config().set("parallelism.default", parallelism).set("state.backend.type", backend)
-if checkpoints:
-    config = table.get_config()
-    config.set("execution.checkpointing.interval", "500ms").set("execution.checkpointing.dir", checkpoints)
-table.execute_sql(
-    "CREATE TABLE rows_in (k STRING, ms BIGINT, t AS TO_TIMESTAMP_LTZ(ms, 3), WATERMARK FOR t AS t) "
-    f"WITH ('connector' = 'filesystem', 'path' = '{folder}', 'format' = 'csv')"
-)
-table.execute_sql("CREATE TABLE gone (k STRING, s TIMESTAMP_LTZ(3), n BIGINT) WITH ('connector' = 'blackhole')")
-windows = {
-    "tumbling": "TUMBLE(TABLE rows_in, DESCRIPTOR(t), INTERVAL '10' SECOND)",
-    "sliding": "HOP(TABLE rows_in, DESCRIPTOR(t), INTERVAL '2' SECOND, INTERVAL '10' SECOND)",
-    "session": "SESSION(TABLE rows_in PARTITION BY k, DESCRIPTOR(t), INTERVAL '10' SECOND)",
-}
-if kind == "joined":
-    query = (
-        "SELECT l.k, l.t, r.ms FROM rows_in l, rows_in r "
-        "WHERE l.k = r.k AND r.t BETWEEN l.t AND l.t + INTERVAL '1' SECOND"
-    )
-else:
-    query = f"SELECT k, window_start, COUNT(*) FROM {windows[kind]} GROUP BY k, window_start, window_end"
-started = time.perf_counter()
-table.execute_sql("INSERT INTO gone " + query).wait()
-print("seconds", time.perf_counter() - started)
-"""
+FLINK = Path(__file__).with_name("windows_flink.py")
 
 
 class Count(AggregateFunction):
@@ -109,6 +90,47 @@ class Pair(ProcessJoinFunction):
 
     def process_element(self, left, right, ctx):
         yield left.key, left.ms, right.ms
+
+
+class CountUntilTimer(KeyedProcessFunction):
+    """How many, until a timer."""
+
+    def open(self, runtime_context):
+        self.count = runtime_context.get_state(ValueStateDescriptor("count", Types.LONG()))
+
+    def process_element(self, value, ctx):
+        count = self.count.value()
+        if count is None:
+            ctx.timer_service().register_event_time_timer(ctx.timestamp() + WAIT_MS)
+        self.count.update((count or 0) + 1)
+
+    def on_timer(self, timestamp, ctx):
+        yield self.count.value()
+        self.count.clear()
+
+
+class SparkCountUntilTimer(StatefulProcessor):
+    """The same for `transformWithState`."""
+
+    def init(self, handle):
+        self.handle = handle
+        self.count = handle.getValueState("count", "n LONG")
+
+    def handleInputRows(self, key, rows, timerValues):
+        for row in rows:
+            count = self.count.get()
+            if count is None:
+                self.handle.registerTimer(row.ms + WAIT_MS)
+            self.count.update(((0 if count is None else count[0]) + 1,))
+        return iter(())
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
+        (count,) = self.count.get()
+        self.count.clear()
+        yield pyspark.sql.Row(n=count)
+
+    def close(self):
+        pass
 
 
 def write_rows(folder, rows, keys, files=8):
@@ -139,6 +161,8 @@ def run_pystate(folder, kind, backend, checkpoints=None, known=False):
     if kind == "joined":
         joined = keyed("left").interval_join(keyed("right")).between(Time.seconds(0), Time.seconds(JOINED_S))
         counts = joined.process(Pair(), PAIRS).uid("join")
+    elif kind == "timers":
+        counts = keyed("rows").process(CountUntilTimer(), Types.LONG()).uid("count")
     elif known:
         counts = keyed("rows").window(ASSIGNERS[kind]).count().uid("count")
     else:
@@ -159,6 +183,8 @@ def run_spark(spark, folder, kind, scratch):
         left, right = timed().alias("l"), timed().alias("r")
         close = f"l.key = r.key AND r.t BETWEEN l.t AND l.t + INTERVAL {JOINED_S} SECONDS"
         result = left.join(right, f.expr(close)).select("l.key", "l.ms", "r.ms")
+    elif kind == "timers":
+        result = timed().groupBy("key").transformWithState(SparkCountUntilTimer(), "n LONG", "Append", "EventTime")
     elif kind == "session":
         result = timed().groupBy(f.session_window("t", f"{SIZE_S} seconds"), "key").count()
     else:
@@ -181,16 +207,16 @@ def run_spark(spark, folder, kind, scratch):
     return max(sizes, default=0)
 
 
-def run_flink(python, folder, kind, parallelism, backend, checkpoints=None):
-    """Return the seconds that the job took, without the start of its JVM."""
-    done = subprocess.run(
-        [python, "-c", FLINK, folder.as_uri(), kind, str(parallelism), backend, checkpoints.as_uri() if checkpoints else ""],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PATH": f"{Path(python).parent}{os.pathsep}{os.environ['PATH']}"},  # Flink starts "python"
-    )
-    return float(done.stdout.rpartition("seconds ")[2])
+def run_flink(python, folder, kind, way, backend, parallelism, checkpoints=None):
+    """Return the seconds that the job took on the clock, and of processors, without the start of its JVM."""
+    more = [checkpoints.as_uri()] if checkpoints else []
+    path = f"{Path(python).absolute().parent}{os.pathsep}{os.environ['PATH']}"  # Flink starts "python"
+    command = [python, FLINK, folder.as_uri(), kind, way, backend, str(parallelism), *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PATH": path})
+    if done.returncode:
+        sys.exit(f"{kind} by {way} on {backend}: {done.stdout[-2000:]}\n{done.stderr[-4000:]}")
+    seconds, processors = done.stdout.rpartition("seconds ")[2].split()
+    return float(seconds), float(processors)
 
 
 def largest_checkpoint(folder, run):
@@ -219,10 +245,87 @@ def largest_checkpoint(folder, run):
     return largest
 
 
-def timed(action):
-    started = time.perf_counter()
-    action()
-    return time.perf_counter() - started
+class Side:
+    """What runs a program.
+
+    Args:
+        run: (folder, kind, where checkpoints go; None for none) -> seconds on the clock and of all processors; None for
+            those that this process can tell.
+        kinds: What it can do.
+        state: (folder, kind, a new folder) -> the bytes of its state; None for those of its largest checkpoint.
+    """
+
+    def __init__(self, run, kinds, state=None):
+        self.run, self.kinds, self._state = run, kinds, state
+
+    def measure(self, folder, kind):
+        """Return seconds on the clock, and of all processors."""
+        used, started = processors_s(), time.perf_counter()
+        return self.run(folder, kind, None) or (time.perf_counter() - started, processors_s() - used)
+
+    def state(self, folder, kind, where):
+        if self._state is not None:
+            return self._state(folder, kind)
+        return largest_checkpoint(where, lambda checkpoints: self.run(folder, kind, checkpoints))
+
+
+def all_sides(spark, root, options):
+    """Return the sides by name."""
+    windows = tuple(ASSIGNERS)
+    sides = {}
+    for name, backend in (("hashmap", HashMapStateBackend), ("rocksdb", EmbeddedRocksDBStateBackend)):
+        sides[f"pystate, {name}"] = Side(
+            lambda folder, kind, where, backend=backend: run_pystate(folder, kind, backend(), where), KINDS
+        )
+        sides[f"pystate, count(), {name}"] = Side(
+            lambda folder, kind, where, backend=backend: run_pystate(folder, kind, backend(), where, known=True), windows
+        )
+
+    def of_spark(folder, kind):
+        return run_spark(spark, folder, kind, root)
+
+    def spark_run(folder, kind, _):
+        of_spark(folder, kind)
+
+    sides["Spark, RocksDB"] = Side(spark_run, (*windows, "joined"), of_spark)
+    sides["Spark, transformWithState"] = Side(spark_run, ("timers",), of_spark)
+    for name, way, backend, kinds in (
+        ("Flink SQL, hashmap", "sql", "hashmap", (*windows, "joined")),
+        ("Flink SQL, rocksdb", "sql", "rocksdb", (*windows, "joined")),
+        ("PyFlink, thread mode, hashmap", "thread", "hashmap", KINDS),
+    ):
+        if options.flink:
+            sides[name] = Side(
+                lambda folder, kind, where, way=way, backend=backend: run_flink(
+                    options.flink, folder, kind, way, backend, options.parallelism, where
+                ),
+                kinds,
+            )
+    return {name: side for name, side in sides.items() if any(word in name for word in options.only)}
+
+
+def report(kind, sides, measured, options, root):
+    """Print a row of the table for each side."""
+    costs = {}
+    for name, runs in measured.items():
+        share = share_of(name, options)
+        rows = options.rows // share * 0.75
+        whole, quarter = (
+            [statistics.median(column) for column in zip(*runs[part], strict=True)] for part in ("all", "quarter")
+        )
+        costs[name] = whole[0], rows / max(whole[0] - quarter[0], 1e-9), (whole[1] - quarter[1]) / rows * 1e6
+    of_spark = next((cost for name, (_, _, cost) in costs.items() if name.startswith("Spark")), None)
+    for name, (seconds, rate, cost) in costs.items():
+        share = share_of(name, options)
+        size = sides[name].state(root / f"all-{share}", kind, root / f"{kind}-{name}")
+        beside = "" if of_spark is None else f"{of_spark / cost:.2f}"
+        figures = f"{options.rows // share:,} | {seconds:.1f} | {rate:,.0f} | {cost:.1f} | {beside} | {size:,}"
+        print(f"| {kind} | {name} | {figures} |")
+    sys.stdout.flush()
+
+
+def share_of(name, options):
+    return options.share if any(word in name for word in SLOW) else 1
 
 
 def main():
@@ -233,6 +336,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--windows", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--flink", metavar="PYTHON")
+    parser.add_argument("--only", nargs="+", default=[""], help="words in the names of sides")
+    parser.add_argument("--share", type=int, default=10, help="which part of the rows slow sides get")
     options = parser.parse_args()
     root = Path(tempfile.mkdtemp(prefix="pystate-benchmark-"))
     configuration = Configuration(
@@ -242,81 +347,36 @@ def main():
             "spark.sql.shuffle.partitions": str(options.parallelism),
         }
     )
-    home = PystateHome(root / "home")
-    executor = LocalExecutor(configuration, home)
+    executor = LocalExecutor(configuration, PystateHome(root / "home"))
     register_executor(executor)
     spark = executor.spark_session(configuration)
-
-    sides = {
-        "pystate, hashmap": lambda folder, kind: timed(lambda: run_pystate(folder, kind, HashMapStateBackend())),
-        "pystate, rocksdb": lambda folder, kind: timed(lambda: run_pystate(folder, kind, EmbeddedRocksDBStateBackend())),
-        "pystate, count(), hashmap": lambda folder, kind: timed(
-            lambda: run_pystate(folder, kind, HashMapStateBackend(), known=True)
-        ),
-        "pystate, count(), rocksdb": lambda folder, kind: timed(
-            lambda: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), known=True)
-        ),
-        "Spark, RocksDB": lambda folder, kind: timed(lambda: run_spark(spark, folder, kind, root)),
-    }
-    if options.flink:
-        for backend in ("hashmap", "rocksdb"):
-            sides[f"Flink SQL, {backend}"] = lambda folder, kind, backend=backend: run_flink(
-                options.flink, folder, kind, options.parallelism, backend
-            )
-    states = {
-        "pystate, hashmap": lambda folder, kind: largest_checkpoint(
-            root / f"h-{kind}", lambda where: run_pystate(folder, kind, HashMapStateBackend(), where)
-        ),
-        "pystate, rocksdb": lambda folder, kind: largest_checkpoint(
-            root / f"r-{kind}", lambda where: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), where)
-        ),
-        "pystate, count(), hashmap": lambda folder, kind: largest_checkpoint(
-            root / f"kh-{kind}", lambda where: run_pystate(folder, kind, HashMapStateBackend(), where, known=True)
-        ),
-        "pystate, count(), rocksdb": lambda folder, kind: largest_checkpoint(
-            root / f"kr-{kind}", lambda where: run_pystate(folder, kind, EmbeddedRocksDBStateBackend(), where, known=True)
-        ),
-        "Spark, RocksDB": lambda folder, kind: run_spark(spark, folder, kind, root),
-    }
-    if options.flink:
-        for backend in ("hashmap", "rocksdb"):
-            states[f"Flink SQL, {backend}"] = lambda folder, kind, backend=backend: largest_checkpoint(
-                root / f"f-{backend}-{kind}",
-                lambda where: run_flink(options.flink, folder, kind, options.parallelism, backend, where),
-            )
     try:
+        sides = all_sides(spark, root, options)
         write_rows(root / "small", 2_000, 100)
-        write_rows(root / "quarter", options.rows // 4, options.keys)
-        write_rows(root / "all", options.rows, options.keys)
+        for share in {share_of(name, options) for name in sides}:
+            write_rows(root / f"quarter-{share}", options.rows // share // 4, options.keys // share)
+            write_rows(root / f"all-{share}", options.rows // share, options.keys // share)
         print(
             f"pystate {pystate.__version__}, pyspark {pyspark.__version__}, Python {platform.python_version()}, "
-            f"{os.cpu_count()} cores"
+            f"{os.cpu_count()} cores, load average {os.getloadavg()[1]:.0f}"
         )
         print(
             f"{options.rows:,} rows, {options.keys:,} keys, parallelism {options.parallelism}, median of {options.rounds}\n"
         )
-        print("| windows | | whole run, s | rows/s | beside Spark | state, bytes |\n|---|---|---|---|---|---|")
+        print("| windows | | rows | whole run, s | rows/s | processors, us a row | beside Spark | state, bytes |")
+        print("|---|---|---|---|---|---|---|---|")
         for kind in options.windows:
-            some = {name: run for name, run in sides.items() if kind != "joined" or "count()" not in name}
-            for name, run in some.items():
-                if not name.startswith("Flink"):  # which starts over each time
-                    run(root / "small", kind)
-            whole, quarter = ({name: [] for name in some} for _ in range(2))
+            some = {name: side for name, side in sides.items() if kind in side.kinds}
+            for name, side in some.items():
+                if "Flink" not in name:  # which starts over each time
+                    side.run(root / "small", kind, None)
+            measured = {name: {"quarter": [], "all": []} for name in some}
             for _ in range(options.rounds):
-                for name, run in some.items():
-                    quarter[name].append(run(root / "quarter", kind))
-                    whole[name].append(run(root / "all", kind))
-            wholes = {name: statistics.median(each) for name, each in whole.items()}
-            rates = {
-                name: options.rows * 0.75 / max(wholes[name] - statistics.median(each), 1e-9)
-                for name, each in quarter.items()
-            }
-            of_spark = rates["Spark, RocksDB"]
-            for name, rate in rates.items():
-                size = states[name](root / "all", kind)
-                print(
-                    f"| {kind} | {name} | {wholes[name]:.1f} | {rate:,.0f} | {rate / of_spark:.2f} | {size:,} |", flush=True
-                )
+                for name, side in some.items():
+                    for part, runs in measured[name].items():
+                        runs.append(side.measure(root / f"{part}-{share_of(name, options)}", kind))
+                        print(f"{kind}, {name}, {part}: {runs[-1]}", file=sys.stderr, flush=True)
+            report(kind, some, measured, options, root)
     finally:
         spark.stop()
         shutil.rmtree(root, ignore_errors=True)
