@@ -1,4 +1,4 @@
-"""A host of a standalone cluster falls silent with Spark's own patience, and comes back when its job runs elsewhere or waits.
+"""A host of a standalone cluster falls silent with Spark's own patience; its job runs elsewhere, or waits for it.
 
 Either its link is cut, which no connection reports, or all of its processes are stopped, whose connections the system keeps.
 Two readers from outside count what is lost and what is doubled: one of the folder that a sink writes, one of a savepoint.
