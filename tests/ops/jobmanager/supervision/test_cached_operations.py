@@ -10,7 +10,7 @@ from pystate.common.job_status import JobStatus
 from pystate.ops.jobmanager.drivers.driver_gateway import DriverUnreachableError
 from pystate.ops.jobmanager.supervision.cached_operations import GOES_ON, CachedOperationsHandler, Trigger, Triggers
 from pystate.runtime.job_folder.job_status_file import JobStatusFile
-from pystate.runtime.job_folder.operation_file import OperationKind
+from pystate.runtime.job_folder.operation_file import OperationFile, OperationKind
 
 
 def test_the_job_manager_knows_as_many_triggers_as_there_are_results():
@@ -45,3 +45,20 @@ def test_a_job_that_has_ended_while_it_was_asked_does_not_go_on(tmp_path):
     )
     with pytest.raises(JobTerminatedError, match=r"The job ended \(FINISHED\) before its savepoint was complete\."):
         handler.trigger("trigger_savepoint", None)
+
+
+def test_a_driver_that_stopped_its_job_and_ended_before_it_answered_has_done_it(tmp_path):
+    directory = JobDirectory(tmp_path)
+    directory.operations.mkdir(parents=True)
+
+    def stop_and_end(_op, trigger_id, **_):
+        OperationFile(OperationKind.STOP, location="file:/sp/savepoint-1").write_to(directory.operation(trigger_id))
+        message = "The job's driver (process 7) can't be reached."
+        raise DriverUnreachableError(message, where="Connection reset")
+
+    gateway = Mock(is_closed=False, has_lost=Mock(return_value=True), call=stop_and_end)
+    seen = [JobStatusFile(JobStatus.RUNNING), JobStatusFile(JobStatus.FINISHED)]
+    handler = CachedOperationsHandler(
+        Mock(current=Mock(job_id="ab" * 16, pid=7)), directory, gateway, Mock(current=Mock(side_effect=seen))
+    )
+    assert handler.result(handler.trigger("stop", None))["location"] == "file:/sp/savepoint-1"

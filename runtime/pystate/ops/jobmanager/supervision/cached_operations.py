@@ -102,6 +102,8 @@ class CachedOperationsHandler:
         try:
             self._gateway.call(op, trigger_id=chosen, **arguments)
         except DriverUnreachableError as error:
+            if self._directory.operation(chosen).exists():  # only its answer was lost
+                return chosen
             if self._gateway.is_closed or not self._gateway.has_lost(record.pid):
                 raise
             ended = self._status.current().state
