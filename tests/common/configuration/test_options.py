@@ -44,18 +44,19 @@ def test_no_key_and_no_older_name_is_used_twice() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("option", ALL_OPTIONS.values(), ids=lambda option: option.key)
-def test_a_default_survives_being_written_and_read(option) -> None:
-    if option.default is not None:
-        assert option.type.parse(option.type.format(option.default)) == option.default
-        written = toml.loads(f"x = {option.type.to_toml(option.default)}")["x"]
-        assert option.type.parse(str(written).lower() if isinstance(written, bool) else str(written)) == option.default
+def test_a_default_survives_being_written_and_read() -> None:
+    for option in ALL_OPTIONS.values():
+        if option.default is not None:
+            assert option.type.parse(option.type.format(option.default)) == option.default, option.key
+            written = toml.loads(f"x = {option.type.to_toml(option.default)}")["x"]
+            text = str(written).lower() if isinstance(written, bool) else str(written)
+            assert option.type.parse(text) == option.default, option.key
 
 
-@pytest.mark.parametrize("option", ALL_OPTIONS.values(), ids=lambda option: option.key)
-def test_every_description_is_made_of_sentences(option) -> None:
-    assert option.description.endswith(".")
-    assert "  " not in option.description
+def test_every_description_is_made_of_sentences() -> None:
+    for option in ALL_OPTIONS.values():
+        assert option.description.endswith("."), option.key
+        assert "  " not in option.description, option.key
 
 
 @pytest.mark.parametrize(
