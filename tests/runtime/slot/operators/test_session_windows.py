@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pystate.common import Types
 from pystate.common.configuration.groups.pystate_options import PystateOptions
+from pystate.common.errors import PystateError, RecordError
 from pystate.common.time import Time
 from pystate.core.api.functions import AggregateFunction
 from pystate.core.api.state import ValueStateDescriptor
@@ -20,11 +21,12 @@ from pystate.core.api.window.assigners import (
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
 )
-from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, EventTimeTrigger
+from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, CountTrigger, EventTimeTrigger
 from pystate.core.api.window.window_functions import ProcessWindowFunction
 from pystate.core.api.window.window_operation import WindowOperation
-from pystate.core.api.window.windows import MAX_TIMESTAMP
+from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
 from pystate.runtime.slot.operators.windowing.keyed_windows_operator import is_session
+from pystate.runtime.slot.operators.windowing.session_tables import SessionTables
 from pystate.testing import WindowOperatorTestHarness
 from tests.runtime.slot.operators.test_aligned_windows import (
     BACKENDS,
@@ -174,6 +176,94 @@ def test_sessions_that_take_too_much_memory_are_written(backend: str) -> None:
     assert sorted(harness.extract_output()) == sorted([7, 2, *[1] * 999])
     assert stored_entries(harness) == 0
     harness.close()
+
+
+def harness_of(backend: str, gap: int = 10, **options: Any) -> WindowOperatorTestHarness:
+    options = {**FUNCTIONS["sum"], **options}
+    assigner = EventTimeSessionWindows(gap)
+    return WindowOperatorTestHarness(assigner, lambda value: value[0], input_type=PAIR, state_backend=backend, **options)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+@pytest.mark.parametrize("trigger", [None, CountTrigger.of(1)])
+@pytest.mark.parametrize("lateness", [50, MAX_TIMESTAMP])  # with the latter there is no timer that cleans up
+def test_a_restored_session_that_has_fired_fires_again_with_its_contents(
+    backend: str, trigger: CountTrigger | None, lateness: int
+) -> None:
+    with harness_of(backend, allowed_lateness=lateness, trigger=trigger) as old:
+        old.open()
+        old.process_element(("a", 1), 0)
+        old.process_watermark(20)
+        assert old.extract_output() == [1]
+        snapshot = old.snapshot(1)
+    with harness_of(backend) as harness:
+        harness.initialize_state(snapshot)
+        harness.open()
+        harness.process_element(("a", 2), 0)
+        timers = harness.num_event_time_timers()
+        harness.end_epoch()
+        assert harness.num_event_time_timers() == timers
+        harness.process_watermark(MAX_TIMESTAMP)
+        assert harness.extract_output() == [3]
+        harness.end_epoch()
+        assert harness.num_event_time_timers() == 0
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_each_session_of_a_key_and_each_accumulator_counts_as_memory(backend: str) -> None:
+    options = {PystateOptions.STATE_WINDOW_MEMORY.key: "200 kb", PystateOptions.STATE_EPOCH_MEMORY.key: "200 kb"}
+    reduced = {"aggregate_function": None, "accumulator_type": None, "reduce_function": max}
+    for elements, times in (
+        ([("a", 1)] * 1_000, [3 * number for number in range(1_000)]),  # of one key
+        ([("x" * 30_000 + str(number), 1) for number in range(20)], [0] * 20),
+    ):
+        with harness_of(backend, gap=1, job_parameters=options, **reduced) as harness:
+            harness.open()
+            harness.process_elements(elements, times)
+            if backend == "rocksdb":
+                assert harness._chain.backend.has_spilled  # type: ignore[union-attr]
+            harness.end_epoch()
+            assert stored_entries(harness) == 3 * len(elements)
+
+
+def test_the_end_of_an_epoch_takes_no_time_for_each_session_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted: list[int] = []
+    add_due = SessionTables._add_due
+    monkeypatch.setattr(SessionTables, "_add_due", lambda self, key, end: (noted.append(end), add_due(self, key, end)))
+    with harness_of("hashmap") as harness:
+        harness.open()
+        harness.process_elements([(f"key {number}", 1) for number in range(100)], [1] * 100)
+        harness.end_epoch()
+        harness.process_element(("key 3", 1), 5)
+        harness.end_epoch()
+        assert len(noted) == 101
+        for number in range(2_000):  # times at which the session no longer ends are dropped
+            harness.process_element(("key 3", 1), 6 + number)
+        harness.end_epoch()
+        (tables,) = harness._chain.backend._fronts()  # type: ignore[union-attr]
+        assert len(tables._due) == 2
+        harness.process_watermark(MAX_TIMESTAMP)
+        assert sorted(harness.extract_output()) == [1] * 99 + [2_002]
+
+
+@pytest.mark.parametrize("time", [MIN_TIMESTAMP, MAX_TIMESTAMP - 9, MAX_TIMESTAMP])
+def test_times_that_no_window_can_have_are_rejected(time: int) -> None:
+    with harness_of("hashmap") as harness:
+        harness.open()
+        with pytest.raises(PystateError, match="without a timestamp|can't be the time"):
+            harness.process_element(("a", 1), time)
+
+
+@pytest.mark.parametrize("gap", [5.0, "5", None])
+def test_a_gap_is_an_integer(gap: Any) -> None:
+    class Given(SessionWindowTimeGapExtractor):
+        def extract(self, element: tuple[str, int]) -> int:
+            return 5 if element[0] == "a" else gap  # type: ignore[no-any-return]
+
+    with make(DynamicEventTimeSessionWindows(Given()), "sum", "hashmap") as harness:
+        harness.process_element(("a", 1), 3)
+        with pytest.raises(RecordError, match="must be an integer above 0"):
+            harness.process_element(("b", 1), 3)
 
 
 def test_which_sessions_are_taken_batch_by_batch() -> None:

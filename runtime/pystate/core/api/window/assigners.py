@@ -305,8 +305,8 @@ class _DynamicGap(_SessionWindows):
     @override
     def gap_of(self, element: Any) -> int:
         gap = self._extractor.extract(element)
-        if gap <= 0:
-            message = f"The gap of a session must be above 0: {gap!r} ms for {element!r}."
+        if not isinstance(gap, int) or gap <= 0:
+            message = f"The gap of a session must be an integer above 0: {gap!r} ms for {element!r}."
             raise RecordError(message)
         return gap
 

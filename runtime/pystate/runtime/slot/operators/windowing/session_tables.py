@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import heapq
 import sys
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from pystate.common.overrides import override
-from pystate.core.api.window.windows import MIN_TIMESTAMP
 from pystate.core.state.base.priority_queue import KeyGroupedPriorityQueue
 from pystate.core.state.base.timer_schema import Timer, check_time, new_timer
 from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.kinds.accumulators import Accumulators
-from pystate.core.state.kinds.epoch_size import mapping_size
+from pystate.core.state.kinds.epoch_size import mapping_size, object_size, sample_of, scaled
 from pystate.core.state.kinds.map_states import OverlayMapState
 from pystate.core.state.kinds.overlay import EpochBuffer
 
 _FEW = 1_000
 _SESSION_BYTES = 250
-"""The memory of a key's first session besides its accumulator: tuples, times, and its place among those that are due."""
+"""The memory of a session besides its accumulator: tuples, and times."""
+
+_DUE_BYTES = 250
+"""The memory of a time at which a session of some key may end."""
+
+_SAMPLE_SESSIONS = 4
 
 Window = tuple[int, int]
 """Start and end, ms."""
@@ -82,12 +88,16 @@ class SessionTables(EpochBuffer):
         self._stored: dict[Hashable, Sessions] = {}  # what the state has of keys of the running epoch
         self._due: dict[int, dict[Hashable, None]] = {}  # keys by a time at which a session of theirs may end
         self._times: list[int] = []  # a heap of these times
+        self._noted = 0  # how many times of keys are among them at most
+        self._kept_count = 0  # of sessions
+        self._committed = False  # so that what is due is that of the sessions that are kept, and possibly more
         self._accumulators = accumulators
         self._pairs = pairs
         self._timers = timers
         self._context = context
         self._kept_bytes = kept_bytes if accumulators.immutable else 0  # values that functions modify can't be rolled back
-        self._has_state = timers.highest_stored() >= MIN_TIMESTAMP  # each session there has a timer
+        with closing(pairs.all_keys()) as stored:
+            self._has_state = next(stored, None) is not None
         accumulators.use_buffer(self)
         pairs.front = timers.front = self
 
@@ -124,9 +134,12 @@ class SessionTables(EpochBuffer):
         stored = self._stored.get(key)
         if stored is not None:
             window, group = (merged.start, merged.end), self.key_groups[key]
+            windows = {(one.start, one.end) for one in stored}
             for one in found:
-                if (one.start, one.end) != window and any((one.start, one.end) == (old.start, old.end) for old in stored):
+                if (one.start, one.end) != window and (one.start, one.end) in windows:
                     self._timers.remove(new_timer(one.end - 1, key, group, (one.start, one.end)))
+            if window in windows:  # where lateness was allowed it may have fired before
+                self._timers.add(new_timer(merged.end - 1, key, group, window))
         if not found or merged.end != found[-1].end or stored is not None:
             self._add_due(key, merged.end)
 
@@ -135,10 +148,11 @@ class SessionTables(EpochBuffer):
         time = end - 1
         keys = self._due.get(time)
         if keys is None:
-            check_time(time)
+            check_time(end)
             keys = self._due[time] = {}
             heapq.heappush(self._times, time)
         keys[key] = None
+        self._noted += 1
 
     def next_due(self) -> int | None:
         """Return a time before which no session in memory ends; None if there is none."""
@@ -211,24 +225,29 @@ class SessionTables(EpochBuffer):
     def commit(self) -> None:
         kept = self._kept
         for key, sessions in self.running.items():
+            self._kept_count += len(sessions) - len(kept.get(key, ()))
             if sessions:
                 kept[key] = sessions
             else:
                 kept.pop(key, None)
         self.running.clear()
-        if sys.getsizeof(kept) + _SESSION_BYTES * len(kept) > self._kept_bytes and self._size_of(kept) > self._kept_bytes:
+        if kept and self._size_of(kept, self._kept_count) > self._kept_bytes:
             self.write_back()
         if len(self.key_groups) > _FEW + 2 * len(kept):
             groups = {key: self.key_groups[key] for key in kept}
             self.key_groups.clear()  # other objects keep a reference to this dict
             self.key_groups.update(groups)
+        self._committed = True
 
     @override
     def drop(self) -> None:
         self.running.clear()
         self._stored.clear()
-        self._due.clear()
-        self._times.clear()
+        if self._committed and self._noted <= _FEW + 2 * self._kept_count:
+            self._committed = False
+            return
+        self._committed = False
+        self._forget_due()
         for key, sessions in self._kept.items():
             for session in sessions:
                 self._add_due(key, session.end)
@@ -260,18 +279,24 @@ class SessionTables(EpochBuffer):
         for timer in fired_or_merged:  # by the running epoch
             self._timers.remove(timer)
         self._kept = {}
+        self._kept_count = 0
         self._has_state = True
         if not self.running:
-            self._due.clear()
-            self._times.clear()
+            self._forget_due()
+
+    def _forget_due(self) -> None:
+        self._due.clear()
+        self._times.clear()
+        self._noted = 0
 
     @staticmethod
-    def _size_of(sessions: dict[Hashable, Sessions]) -> int:
-        accumulators = {key: of_key[0].accumulator for key, of_key in sessions.items()}
-        return mapping_size(accumulators) + _SESSION_BYTES * len(sessions)
+    def _size_of(sessions: Mapping[Hashable, Sessions], count: int) -> int:
+        """Return the size of a number of sessions, by key."""
+        sample = [one.accumulator for of_key in sample_of(sessions.values()) for one in islice(of_key, _SAMPLE_SESSIONS)]
+        keys = scaled(map(object_size, sample_of(sessions)), len(sessions))
+        return sys.getsizeof(sessions) + keys + scaled(map(object_size, sample), count) + _SESSION_BYTES * count
 
     @override
     def held_bytes(self) -> int:
-        return self._size_of({key: sessions for key, sessions in self.running.items() if sessions}) + mapping_size(
-            self.key_groups
-        )
+        sessions = self._size_of(self.running, sum(map(len, self.running.values())))
+        return sessions + _DUE_BYTES * len(self._due) + mapping_size(self.key_groups)

@@ -56,7 +56,7 @@ class SessionWindowOperator(WindowOperator):
         for key, key_group, element, timestamp in zip(keys, key_groups, elements, timestamps, strict=True):
             context.active_key = key  # a user function may ask for it
             context.active_key_group = key_group
-            if timestamp is None:
+            if timestamp is None or timestamp == MIN_TIMESTAMP:
                 timestamp = checked_timestamp(MIN_TIMESTAMP)  # which rejects it
             start, end = timestamp, timestamp + gap_of(element)
             sessions = in_memory.get(key)
