@@ -104,7 +104,7 @@ class PystateOptions:
         "pystate.state.window-memory",
         MemorySizeType(),
         16 << 20,
-        "About what the tumbling and sliding windows of a subtask that reduce or aggregate by event time may take of memory"
+        "About what the windows and sessions of a subtask that reduce or aggregate by event time may take of memory"
         " from one epoch to the next before they are written to the state backend: most windows end before that. Snapshots"
         " have them written. 0 to write them when an epoch ends.",
     )
