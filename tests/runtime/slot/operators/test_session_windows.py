@@ -21,7 +21,13 @@ from pystate.core.api.window.assigners import (
     ProcessingTimeSessionWindows,
     SessionWindowTimeGapExtractor,
 )
-from pystate.core.api.window.triggers import ContinuousEventTimeTrigger, CountTrigger, EventTimeTrigger
+from pystate.core.api.window.triggers import (
+    ContinuousEventTimeTrigger,
+    CountTrigger,
+    EventTimeTrigger,
+    Trigger,
+    TriggerResult,
+)
 from pystate.core.api.window.window_functions import ProcessWindowFunction
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
@@ -207,6 +213,42 @@ def test_a_restored_session_that_has_fired_fires_again_with_its_contents(
         assert harness.extract_output() == [3]
         harness.end_epoch()
         assert harness.num_event_time_timers() == 0
+
+
+class EarlyTrigger(Trigger):
+    """Has a timer before the end of a window only."""
+
+    def on_element(self, element: Any, timestamp: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        ctx.register_event_time_timer(window.start + 3)
+        return TriggerResult.CONTINUE
+
+    def on_event_time(self, time: int, window: Any, ctx: Trigger.TriggerContext) -> TriggerResult:
+        return TriggerResult.CONTINUE
+
+    on_processing_time = on_event_time
+
+    def can_merge(self) -> bool:
+        return True
+
+    def clear(self, window: Any, ctx: Trigger.TriggerContext) -> None:
+        pass
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_restored_session_with_a_timer_before_its_end_fires_at_its_end(backend: str) -> None:
+    with harness_of(backend, allowed_lateness=50, trigger=EarlyTrigger()) as old:
+        old.open()
+        old.process_element(("a", 1), 0)
+        snapshot = old.snapshot(1)
+    with harness_of(backend) as harness:
+        harness.initialize_state(snapshot)
+        harness.open()
+        harness.process_watermark(8)
+        assert harness.extract_output() == []
+        harness.process_watermark(9)
+        assert harness.extract_output() == [1]
+        harness.end_epoch()
+        assert harness.num_keyed_state_entries() == 1  # the timer of the old step's cleanup
 
 
 @pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])

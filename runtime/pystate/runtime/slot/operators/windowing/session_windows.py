@@ -13,7 +13,7 @@ from typing import Any
 from pystate.common.type_info import TypeInformation
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MIN_TIMESTAMP, TimeWindow, checked_timestamp
-from pystate.core.state.base.timer_schema import Timer
+from pystate.core.state.base.timer_schema import Timer, new_timer
 from pystate.core.state.kinds.accumulators import Accumulators
 from pystate.runtime.slot.operators.windowing.session_tables import Session, SessionTables, Window
 from pystate.runtime.slot.operators.windowing.window_operator import WindowOperator
@@ -103,7 +103,10 @@ class SessionWindowOperator(WindowOperator):
             window: Any = namespace
             sessions = tables.of_key(key, key_group)
             session = next((one for one in sessions if (one.start, one.end) == window), None)
-            if session is None or time < session.end - 1:  # it is longer by now, or the timer is another trigger's
+            if session is None:  # it is longer by now
+                continue
+            if time < session.end - 1:  # the timer is another trigger's, which need not have one at the end
+                self._timers.event_time_timers.add(new_timer(session.end - 1, key, key_group, namespace))
                 continue
             tables.remove(key, sessions, session)
             if time == session.end - 1:
