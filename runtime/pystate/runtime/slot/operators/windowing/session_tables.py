@@ -31,6 +31,9 @@ _SESSION_BYTES = 250
 _DUE_BYTES = 250
 """The memory of a time at which a session of some key may end."""
 
+_MOST_DUE = 1.25
+"""If more times a session are known, most of the rest are passed for nothing, which takes longer than to find them again."""
+
 _SAMPLE_SESSIONS = 4
 
 Window = tuple[int, int]
@@ -243,7 +246,7 @@ class SessionTables(EpochBuffer):
     def drop(self) -> None:
         self.running.clear()
         self._stored.clear()
-        if self._committed and self._noted <= _FEW + 2 * self._kept_count:
+        if self._committed and self._noted <= _MOST_DUE * self._kept_count:
             self._committed = False
             return
         self._committed = False
