@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pystate.common import Types
@@ -170,7 +171,7 @@ def test_the_gap_of_a_session_may_depend_on_the_element(backend: str) -> None:
         harness.process_elements([("a", 10), ("a", 2), ("a", 3)], [0, 5, 11])
         harness.process_watermark(MAX_TIMESTAMP)
         assert harness.extract_output() == [("a", (0, 10), [2, 10]), ("a", (11, 14), [3])]
-        with pytest.raises(RecordError, match="must be above 0"):
+        with pytest.raises(RecordError, match="must be an integer above 0"):
             harness.process_element(("a", 0), 5)
     with windows(ProcessingTimeSessionWindows.with_dynamic_gap(GapOf()), state_backend=backend) as harness:
         harness.process_element(("a", 10))
@@ -179,6 +180,13 @@ def test_the_gap_of_a_session_may_depend_on_the_element(backend: str) -> None:
         harness.set_processing_time(12)
         assert harness.extract_output() == [("a", (0, 13), [5, 10])]
         assert entries(harness) == 0
+
+
+def test_the_gap_of_a_session_may_be_an_integer_of_numpy() -> None:
+    gap: Any = EventTimeSessionWindows.with_dynamic_gap(GapOf())
+    assert type(gap.gap_of(("a", np.int64(3)))) is int
+    with pytest.raises(RecordError, match="must be an integer above 0"):
+        gap.gap_of(("a", 2.0))
 
 
 def add(first: Any, second: Any) -> Any:

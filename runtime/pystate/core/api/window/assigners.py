@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from operator import index
 from typing import Any, Generic
 
 from pystate.common.errors import JobGraphError, RecordError
@@ -305,10 +306,14 @@ class _DynamicGap(_SessionWindows):
     @override
     def gap_of(self, element: Any) -> int:
         gap = self._extractor.extract(element)
-        if not isinstance(gap, int) or gap <= 0:
+        try:
+            milliseconds = index(gap)  # numpy's integers are some, too
+        except TypeError:
+            milliseconds = 0
+        if milliseconds <= 0:
             message = f"The gap of a session must be an integer above 0: {gap!r} ms for {element!r}."
             raise RecordError(message)
-        return gap
+        return milliseconds
 
     def __repr__(self) -> str:
         """Return the extractor's class."""
