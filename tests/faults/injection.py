@@ -72,7 +72,6 @@ class Action(Enum):
     FAIL = "fail"  # an OSError
     KILL = "kill"  # the process is killed with SIGKILL
     STOP = "stop"  # the process is stopped with SIGSTOP
-    EXECUTOR = "executor"  # the JVM above the process is killed, which goes on until it takes note
     FULL = "full"  # a file that is opened takes no more than `amount` bytes: the disk is full
     TORN = "torn"  # such a file drops what is beyond, in silence
     SLOW = "slow"  # each write to such a file takes `amount` ms longer
@@ -253,14 +252,7 @@ def _reached_in_process(step: Step) -> None:
 def _strike(step: Step, action: Action) -> None:
     if action is Action.FAIL:
         raise OSError(errno.EIO, f"injected at {step.value}")
-    if action is Action.EXECUTOR:
-        os.kill(_parent(os.getppid()), signal.SIGKILL)  # it has started the daemon that has forked this process
-    else:
-        os.kill(os.getpid(), signal.SIGKILL if action is Action.KILL else signal.SIGSTOP)
-
-
-def _parent(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(os.getpid(), signal.SIGKILL if action is Action.KILL else signal.SIGSTOP)
 
 
 def _patched(step: Step, point: _Point, method: Callable[..., Any], reached: Callable[[Step], object]) -> Callable[..., Any]:
