@@ -69,7 +69,9 @@ def pytest_configure(config):
     if limit is not None:
         config.pluginmanager.register(slow_selection.SlowSelection(limit, slow_selection.read_selection()))
     if config.getoption("--quick"):
-        config.pluginmanager.register(thorough_selection.LeftOut(thorough_selection.read_selection()))
+        config.pluginmanager.register(
+            thorough_selection.LeftOut(slow_selection.read_selection(thorough_selection.SELECTION))
+        )
     file = config.getoption("--processor-seconds")
     if file is not None:
         config.pluginmanager.register(thorough_selection.ProcessorSeconds(file))

@@ -17,16 +17,20 @@ they are done well within what the other tests leave of sixty minutes; one for w
 """
 
 
-def read_selection(path: Path = SELECTION) -> dict[str, int]:
-    """Return test -> about how many seconds it takes, in the order to run them."""
-    found: dict[str, int] = {}
+def read_selection(path: Path = SELECTION) -> dict[str, float]:
+    """Return test -> about how many seconds it takes, in the order of the file.
+
+    Raises:
+        UsageError: A test is there twice.
+    """
+    found: dict[str, float] = {}
     for line in path.read_text("utf-8").splitlines():
         if line and not line.startswith("#"):
             seconds, name = line.split(maxsplit=1)
             if name in found:
                 message = f"{path.name} names {name} twice"
                 raise pytest.UsageError(message)
-            found[name] = int(seconds)
+            found[name] = float(seconds)
     return found
 
 
@@ -40,7 +44,7 @@ class SlowSelection:
         selection: Test -> seconds.
     """
 
-    def __init__(self, limit_s: float, selection: dict[str, int]) -> None:
+    def __init__(self, limit_s: float, selection: dict[str, float]) -> None:
         self._limit_s = limit_s
         self._selection = selection
         self._end = time.monotonic() + limit_s
@@ -65,4 +69,4 @@ class SlowSelection:
         seconds = self._selection[item.nodeid]
         left = self._end - time.monotonic()
         if seconds > left:
-            pytest.skip(f"takes about {seconds} s, and of {self._limit_s:.0f} s there are {max(left, 0):.0f} s left")
+            pytest.skip(f"takes about {seconds:g} s, and of {self._limit_s:.0f} s there are {max(left, 0):.0f} s left")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.thorough_selection import SELECTION, read_selection
+from tests.slow_selection import read_selection
+from tests.thorough_selection import SELECTION
 from tests.waiting import LONGEST_S
 
 REPOSITORY = Path(__file__).parents[1]
@@ -32,8 +33,7 @@ def pytest_configure(config):
 
 
 def test_what_is_left_out_is_there_and_is_named_once():
-    names = [line.split(maxsplit=1)[1] for line in SELECTION.read_text("utf-8").splitlines() if not line.startswith("#")]
-    assert len(names) == len(set(names))
+    names = read_selection(SELECTION)  # which refuses a name that is there twice
     tests = {
         tuple(name.partition("[")[0].split("::")) for name in names if not name.endswith("::runTest")
     }  # made by Hypothesis
@@ -42,7 +42,7 @@ def test_what_is_left_out_is_there_and_is_named_once():
         (file, *path) for file, *path in tests for name in path if not re.search(rf"(def|class) {name}\b", files[file])
     ]
     assert missing == []
-    assert min(read_selection().values()) >= 0.5, "the quick ones are run by everybody"
+    assert min(names.values()) >= 0.5, "the quick ones are run by everybody"
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])

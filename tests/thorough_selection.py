@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,6 @@ from benchmarks.processes import processors_s
 
 SELECTION = Path(__file__).with_name("thorough.txt")
 _PROPERTY = "processors_s"
-
-
-@cache
-def read_selection(path: Path = SELECTION) -> dict[str, float]:
-    """Return test -> seconds of a processor."""
-    lines = [line for line in path.read_text("utf-8").splitlines() if line and not line.startswith("#")]
-    return {name: float(seconds) for seconds, name in (line.split(maxsplit=1) for line in lines)}
 
 
 class LeftOut:

@@ -99,7 +99,7 @@ class AttachedRun:
         if now < self._next_news:
             return
         details = self._details()
-        if details.state is JobStatus.RUNNING or details.pystate.guarantees:
+        if not self._plan_told and (details.state is JobStatus.RUNNING or details.pystate.guarantees):
             self._tell_plan(details)
         attempt = details.pystate.attempt
         if attempt > self._attempt:
@@ -111,12 +111,12 @@ class AttachedRun:
         return self._client.get(f"/jobs/{self._job_id}", JobDetailsInfo)
 
     def _tell_plan(self, details: JobDetailsInfo) -> None:
-        if not self._plan_told:
-            self._plan_told = True
-            tell_plan(self._console, details)
+        self._plan_told = True
+        tell_plan(self._console, details)
 
     def _report(self) -> int:
-        self._tell_plan(self._details())  # of a job that ended before anybody had seen it run
+        if not self._plan_told:  # it ended before anybody had seen it run
+            self._tell_plan(self._details())
         result = job_result(self._client, self._job_id)
         driver = self._client.get(f"/pystate/jobs/{self._job_id}", DriverInfo)
         if result.application_status == "FAILED":

@@ -30,7 +30,7 @@ UPSERTS = "last_counts"
 COUNTS = "counts"
 DELETED_EVERY = 7
 GONE = " is gone"
-"""What stands behind a word in the row that says at which count it was deleted."""
+"""What follows a word in the row that says at which count it was deleted."""
 AVRO = """{"type": "record", "name": "Counted", "fields": [
     {"name": "word", "type": "string"}, {"name": "n", "type": "long"}]}"""
 ROW = Types.ROW_NAMED(["word", "n"], [Types.STRING(), Types.LONG()])

@@ -77,7 +77,7 @@ export function CheckpointsView({ jid, job }) {
       [t("In progress"), count(counts.in_progress)],
       [t("Failed"), counts.failed ? html`<span class="bad-text">${count(counts.failed)}</span>` : "0"],
       [t("Restored"), count(counts.restored)],
-      counts.completed ? [t("Duration"), duration(summary.end_to_end_duration.avg), t("at most {time}", { time: duration(summary.end_to_end_duration.max) })] : [t("Duration"), "–"],
+      [t("Duration"), duration(counts.completed ? summary.end_to_end_duration.avg : null), counts.completed ? t("at most {time}", { time: duration(summary.end_to_end_duration.max) }) : null],
       [t("Full size"), bytes(latest.completed?.state_size ?? null), latest.completed ? t("of which written {size}", { size: bytes(latest.completed.checkpointed_size) }) : null],
       [t("Last completed"), latest.completed ? t("{age} ago", { age: age(now, latest.completed.latest_ack_timestamp) }) : "–", latest.completed ? `#${latest.completed.id}` : null],
       latest.savepoint ? [t("Last savepoint"), t("{age} ago", { age: age(now, latest.savepoint.latest_ack_timestamp) }), `#${latest.savepoint.id}`] : null,
