@@ -116,12 +116,14 @@ class ReadRouter:
         answers: list[Any],
     ) -> None:
         loop = asyncio.get_running_loop()
-        deadline, ask = loop.time() + _AGREE_SECONDS, wanted
+        deadline, ask = None, wanted
         fresh = {address: places for address, places in wanted.items() if all(reads[one].cursor is None for one in places)}
         while True:
             asked = (self._ask(address, secret, consistency, places, reads, answers) for address, places in ask.items())
             await asyncio.gather(*asked)
             ask = _stale(fresh, answers, _COMPARED[consistency])
+            if deadline is None:  # what it took to connect is not counted
+                deadline = loop.time() + _AGREE_SECONDS
             if not ask or loop.time() > deadline:
                 return
             await asyncio.sleep(_AGREE_PAUSE)
