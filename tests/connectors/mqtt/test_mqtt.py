@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import signal
+import threading
 from typing import NamedTuple
 from unittest import mock
 
@@ -156,6 +157,18 @@ def test_messages_that_come_while_the_job_is_away_are_read_and_acknowledged_ones
     broker.publish("open/away", *numbers(500, 510))
     with in_session(broker, "away", "open/away", snapshots=snapshots) as harness:
         assert until(harness, 10) == numbers(500, 510)
+
+
+def test_a_reader_has_begun_once_the_broker_has_its_subscription(broker):
+    subscribe = MqttReader._subscribe
+
+    def subscribe_later(reader, client):
+        threading.Timer(0.5, subscribe, (reader, client)).start()
+
+    with mock.patch.object(MqttReader, "_subscribe", subscribe_later), in_session(broker, "late", "open/late") as harness:
+        harness.run_epoch()
+        broker.publish("open/late", "x")
+        assert until(harness, 1) == ["x"]
 
 
 def test_what_no_complete_checkpoint_holds_comes_again(broker):

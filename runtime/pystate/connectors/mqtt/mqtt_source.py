@@ -212,6 +212,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
         self._lock = threading.Lock()
         self._room = threading.Condition(self._lock)
         self._closed = self._has_acknowledged = False
+        self._subscribed = threading.Event()
         self._connected_at, self._short_connections = 0.0, 0
         self._error: ExternalSystemError | None = None
         self._at: str | None = None
@@ -284,6 +285,8 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
             if not is_known:
                 with self._lock:
                     self._latest.clear()  # their numbers start over
+            else:
+                self._subscribed.set()
             self._subscribe(client)
 
         try:
@@ -291,6 +294,10 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
         except NotDoneError as error:
             message = f"The broker can't be reached: {error}"
             raise ExternalSystemError(message, where=source.connection.shown(), hint="see whether it runs") from None
+        # nothing that is published before is for this session, so the job doesn't run yet
+        if not self._subscribed.wait(_TIMEOUT_S):
+            message = f"The broker has not answered the subscription of session {source.client_id} in {_TIMEOUT_S:g} s."
+            raise ExternalSystemError(message, where=source.connection.shown(), hint="see whether it is overloaded")
         split.is_begun = True
 
     def _subscribe(self, client: mqtt.Client) -> None:
@@ -311,6 +318,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
 
     def _on_message(self, client: mqtt.Client, _: Any, message: mqtt.MQTTMessage) -> None:
         delivery = None
+        self._subscribed.set()  # messages may come before the answer
         with self._lock:
             if message.qos:
                 known = self._latest.get(message.mid)
@@ -337,6 +345,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
 
     def _fail(self, error: ExternalSystemError) -> None:
         self._error = error
+        self._subscribed.set()
         self._context.notify_available()
 
     def _on_subscribe(self, _: Any, __: Any, ___: int, reasons: Sequence[Any], ____: Any) -> None:
@@ -347,6 +356,7 @@ class MqttReader(RequestingReader[Any, MqttSplit]):
             message = f"The broker refuses a subscription: {', '.join(refused)}"
             where, hint = self._source.connection.shown(), "look at the user's rights (ACL), and at the filters"
             self._fail(ExternalSystemError(message, where=where, hint=hint))
+        self._subscribed.set()
 
     def _emit(self, message: mqtt.MQTTMessage, output: ReaderOutput[Any]) -> None:
         source = self._source
