@@ -43,8 +43,8 @@ def read_all(batches):
 def test_a_stage_that_ran_at_the_first_try_is_told_by_its_sums(spark):
     store, after = run(spark, read_all)
     reads, writes = store.stage(after), store.stage(after - 1)
-    assert (reads.is_clean, reads.partitions, reads.read, reads.tasks) == (True, 2, ROWS, ())
-    assert (writes.is_clean, writes.partitions, writes.written) == (True, 3, ROWS)
+    assert (reads.is_clean, reads.partitions, reads.read, reads.tasks) == (True, 2, ROWS, ()), reads
+    assert (writes.is_clean, writes.partitions, writes.written) == (True, 3, ROWS), writes
     assert len(store.ends(after - 1)) == 3
     assert 0 <= alignment_ms(store.ends(after - 1), 0) < 600_000
 
@@ -67,7 +67,7 @@ def test_the_attempts_of_a_task_that_failed_are_told_one_by_one(spark, tmp_path)
         failed = int(file.read())
     outcomes = {task.task_attempt_id: (task.partition, task.outcome) for task in facts.tasks}
     assert outcomes.pop(failed) == (1, TaskOutcome.FAILED)
-    assert sorted(outcomes.values()) == [(0, TaskOutcome.SUCCEEDED), (1, TaskOutcome.SUCCEEDED)]
+    assert sorted(outcomes.values()) == [(0, TaskOutcome.SUCCEEDED), (1, TaskOutcome.SUCCEEDED)], facts
     assert sum(task.read for task in facts.tasks if task.outcome is TaskOutcome.SUCCEEDED) == ROWS
     assert store.outcome(after, failed) is TaskOutcome.FAILED
     assert store.outcome(after, next(iter(outcomes))) is TaskOutcome.SUCCEEDED
