@@ -1,7 +1,7 @@
 """The campaign of pairs: kills under a job with four sinks, read from outside all the while.
 
     python -m tests.faults.campaigns.pairs_campaign --sources kafka --kills 300 --seed 1 [--minutes 25] [--engine real-time]
-    python -m tests.faults.campaigns.pairs_campaign --sources delta,avro --sinks tables --each [--rounds 5]
+    python -m tests.faults.campaigns.pairs_campaign --sources delta,avro --sinks tables --each [--victims slot,broker]
 
 runs `pairs_job.py` as an operator does: a detached driver under a job manager, with servers on loopback, and another program
 that writes to the same tables. Slots, Python workers, the daemon that forks both, the driver, its JVM, the job manager, the
@@ -421,6 +421,7 @@ def deal(
     kills: int,
     deadline: float,
     cheap: Sequence[str] = CHEAP,
+    only: Sequence[str] = (),
 ) -> Iterator[str]:
     """Yield what befalls the job, until so many kills have struck, or it is late.
 
@@ -431,12 +432,13 @@ def deal(
         kills: How many.
         deadline: When to end, by the monotonic clock.
         cheap: What takes the job little time.
+        only: What befalls it, each as often as the others; none for all.
     """
     dear: list[str] = []
     while True:
-        all_dear = (*DEAR, *servers, *servers)
+        all_dear = only or (*DEAR, *servers, *servers)
         dear = dear or chance.sample(all_dear, len(all_dear))
-        for card in [*(chance.choice(cheap) for _ in range(CHEAP_TURNS)), dear.pop()]:
+        for card in [*(chance.choice(cheap) for _ in range(0 if only else CHEAP_TURNS)), dear.pop()]:
             if report.kills.total() >= kills or time.monotonic() > deadline:
                 return
             yield card
@@ -452,7 +454,7 @@ def main(arguments: list[str]) -> int:
     import tempfile
 
     from tests.faults.campaigns.pairs_hosts import BareHost, DetachedHost
-    from tests.faults.campaigns.pairs_servers import running
+    from tests.faults.campaigns.pairs_servers import needed, running
 
     parser = argparse.ArgumentParser(prog="python -m tests.faults.campaigns.pairs_campaign", allow_abbrev=False)
     parser.add_argument("--sources", default="kafka,files,generator", help="of one job (default: %(default)s)")
@@ -460,6 +462,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sinks", default=",".join(FIRST_SINKS), help=groups)
     parser.add_argument("--kills", type=int, default=300, help="how many in a round (default: %(default)s)")
     parser.add_argument("--each", action="store_true", help="let each kill wait until the job is past the one before")
+    all_cards = dict.fromkeys((*CHEAP, *SINGLE, *DEAR))
+    victims = f"what befalls the job: servers, {', '.join(all_cards)} (default: all)"
+    parser.add_argument("--victims", default="", help=victims)
     parser.add_argument("--bare", action="store_true", help="without Spark, on the real-time engine")
     parser.add_argument("--rounds", type=int, default=1, help="how many jobs, one after the other (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of everything in the first round (default: %(default)s)")
@@ -468,6 +473,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--root", type=Path, help="a folder that stays")
     given = parser.parse_args(arguments)
     sources, sinks = tuple(given.sources.split(",")), GROUPS.get(given.sinks) or tuple(given.sinks.split(","))
+    only = tuple(filter(None, given.victims.split(",")))
+    if strange := {*only} - {*all_cards, *needed((*sources, *sinks)), WRITER}:
+        parser.error(f"nothing here is called {', '.join(sorted(strange))}")
     root = given.root or Path(tempfile.mkdtemp(prefix="pairs-"))
     deadline = time.monotonic() + 60 * given.minutes
     with running((*sources, *sinks), root) as servers:
@@ -475,7 +483,7 @@ def main(arguments: list[str]) -> int:
             report = PairsReport(sources, sinks, seed, REAL_TIME if given.bare else given.engine)
             host = BareHost if given.bare else DetachedHost
             if time.monotonic() < deadline:
-                _play_round(report, servers, root / str(seed), host, given.kills, deadline, each=given.each)
+                _play_round(report, servers, root / str(seed), host, given.kills, deadline, only, each=given.each)
     return 0
 
 
@@ -486,6 +494,7 @@ def _play_round(
     host_of: Callable[[Path], Any],
     kills: int,
     deadline: float,
+    only: Sequence[str],
     *,
     each: bool,
 ) -> None:
@@ -499,7 +508,7 @@ def _play_round(
         with beside(settings, root) as writer:
             killable = {**servers, **writer}
             campaign = PairsCampaign(host, killable, readers, settings, feeds, chance, report, each=each)
-            cards = deal(chance, report, killable, kills, deadline, SINGLE if each else CHEAP)
+            cards = deal(chance, report, killable, kills, deadline, SINGLE if each else CHEAP, only)
             campaign.run(cards, partial(print, flush=True))
     finally:
         host.close()

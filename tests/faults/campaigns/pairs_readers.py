@@ -19,12 +19,13 @@ from pystate.common.errors import PystateError
 from tests.connectors.file_system.faulty_disk import files, hidden
 from tests.faults.campaigns.pairs_outputs import COUNTS, UPSERTS
 from tests.faults.workload import state_in
-from tests.waiting import LONGEST_S
 
 LOST, DOUBLED, EARLY, DISORDER, GONE, LEFT = "lost", "doubled", "early", "out of order", "gone", "left"
 UPSERTED = "noted_upserts"
 CATALOG_CLIENT = "outside-catalog"
 """The name of sessions of readers and other writers, which keep theirs."""
+PATIENCE_S = 10
+"""How long a client of Kafka's may take for an answer, before another one takes its place."""
 
 
 class Finding(AssertionError):
@@ -155,12 +156,15 @@ class KafkaReader:
         self._next: dict[int, int] = {}
 
     def look(self) -> Counter[str]:
-        """Read on from where the look before ended."""
+        """Read on from where the look before ended, by another client where that one got no answer."""
         from confluent_kafka import KafkaException
 
         try:
             self._read_on()
-        except KafkaException as error:
+        except (KafkaException, Unavailable) as error:
+            consumer, self._consumer = self._consumer, None
+            if consumer is not None:
+                consumer.close()
             raise Unavailable from error
         return self._sequence.whole()
 
@@ -179,12 +183,15 @@ class KafkaReader:
                 "log_level": 0,
             }
             self._consumer = Consumer(settings)
-            partitions = self._consumer.list_topics(self._topic, timeout=LONGEST_S).topics[self._topic].partitions
-            self._next = dict.fromkeys(sorted(partitions), 0)
+        if not self._next:
+            topic = self._consumer.list_topics(self._topic, timeout=PATIENCE_S).topics[self._topic]
+            if topic.error is not None:
+                raise KafkaException(topic.error)
+            self._next = dict.fromkeys(sorted(topic.partitions), 0)
         # assigned anew, it says again where the ends are
         self._consumer.assign([TopicPartition(self._topic, number, at) for number, at in self._next.items()])
         ended: set[int] = set()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while len(ended) < len(self._next):
             if time.monotonic() > deadline:
                 raise Unavailable

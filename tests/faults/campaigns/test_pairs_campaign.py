@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections import Counter
+from itertools import islice
 from types import SimpleNamespace
 
 import psycopg
@@ -12,7 +14,7 @@ import pytest
 
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
 from tests.faults.campaigns import pairs_outputs, pairs_readers
-from tests.faults.campaigns.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, main
+from tests.faults.campaigns.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, deal, main
 from tests.faults.campaigns.pairs_hosts import EmbeddedHost
 from tests.faults.campaigns.pairs_outputs import FIRST_SINKS
 from tests.faults.campaigns.pairs_readers import (
@@ -198,6 +200,16 @@ def test_a_reader_of_kafka_sees_what_is_committed_and_what_is_left(kafka):
     kafka.send(topic, [("w", "w:2")])
     with pytest.raises(Finding, match="doubled"):
         reader.look()
+
+
+def test_what_befalls_the_job_can_be_named(capsys):
+    report = PairsReport(("files",), ("Kafka",), 1)
+    cards = list(islice(deal(random.Random(1), report, ["broker"], 1, math.inf, only=("JVM", "broker")), 6))
+    assert Counter(cards) == {"JVM": 3, "broker": 3}
+    assert {"JVM", "broker", "step"} <= set(islice(deal(random.Random(1), report, ["broker"], 1, math.inf), 60))
+    with pytest.raises(SystemExit):
+        main(["--sources", "files", "--sinks", "files", "--victims", "JVM,broker"])
+    assert "nothing here is called broker" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -6,12 +6,15 @@ import io
 import json
 import random
 import struct
+from types import SimpleNamespace
 
+import confluent_kafka
 import fastavro
 import pytest
 
 from pystate.common.row import RowKind
 from tests.engines import REAL_TIME, on_both_engines
+from tests.faults.campaigns import pairs_readers
 from tests.faults.campaigns.pairs_campaign import HEADER, PairsCampaign, PairsReport
 from tests.faults.campaigns.pairs_hosts import BareHost, EmbeddedHost
 from tests.faults.campaigns.pairs_outputs import AVRO, GONE, change_of
@@ -70,6 +73,42 @@ def test_avro_is_read_with_the_id_of_its_schema(kafka):
     fastavro.schemaless_writer(out, json.loads(AVRO), {"word": "w", "n": 1})
     kafka.send(topic, [("w", b"\0" + struct.pack(">I", 7) + out.getvalue())])
     assert AvroReader(kafka, topic, topic).look() == {"w": 1}
+
+
+class Client:
+    """A client of Kafka's that knows a topic with one partition, of which it says nothing, or its end."""
+
+    def __init__(self, *, knows, answers):
+        self._knows, self._answers = knows, answers
+
+    def list_topics(self, topic, timeout):
+        if not self._knows:
+            raise confluent_kafka.KafkaException(confluent_kafka.KafkaError(confluent_kafka.KafkaError._TRANSPORT))
+        return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions=[0])})
+
+    def assign(self, places):
+        self.at = [place.offset for place in places]
+
+    def poll(self, timeout):
+        error = confluent_kafka.KafkaError(confluent_kafka.KafkaError._PARTITION_EOF)
+        return SimpleNamespace(error=lambda: error, partition=lambda: 0) if self._answers else None
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_a_client_of_kafka_that_says_nothing_any_more_is_replaced(monkeypatch):
+    made = [Client(knows=False, answers=True), Client(knows=True, answers=False), Client(knows=True, answers=True)]
+    left = iter(made)
+    monkeypatch.setattr(confluent_kafka, "Consumer", lambda settings: next(left))
+    monkeypatch.setattr(pairs_readers, "PATIENCE_S", 0.2)
+    reader = UpsertKafkaReader(SimpleNamespace(address="127.0.0.1:1"), "out", "markers")
+    for _ in range(2):
+        with pytest.raises(pairs_readers.Unavailable):
+            reader.look()
+    assert reader.look() == reader.look() == {}
+    assert [client.is_closed for client in made[:2]] == [True, True]
+    assert made[2].at == [0]  # and the topic isn't taken for one without partitions
 
 
 def settings_of(root, *sinks):
