@@ -10,6 +10,7 @@ import pytest
 from pystate.common import Row, Types
 from pystate.common.errors import JobGraphError, RecordError
 from pystate.common.row import RowKind
+from pystate.common.time import Instant
 from pystate.datastream.formats.change_data import (
     CanalJsonDeserializationSchema,
     DebeziumJsonDeserializationSchema,
@@ -56,6 +57,21 @@ CHANGES = {
         {"type": "UPDATE", "data": [NEW], "old": [{"name": "a"}]},
         [(BEFORE, OLD), (AFTER, NEW)],
     ),
+    "maxwell update of a key": (
+        MaxwellJsonDeserializationSchema,
+        {"type": "update", "data": {"id": 2, "name": "b"}, "old": {"id": 1}, "primary_key_columns": ["id"]},
+        [(DELETE, NEW), (INSERT, {"id": 2, "name": "b"})],
+    ),
+    "canal update of a key": (
+        CanalJsonDeserializationSchema,
+        {
+            "type": "UPDATE",
+            "data": [{"id": "2", "name": "b"}, {"id": "3", "name": "b"}],
+            "old": [{"id": "1"}, {"name": "a"}],
+            "pkNames": ["id"],
+        },
+        [(DELETE, NEW), (INSERT, {"id": 2, "name": "b"}), (BEFORE, {"id": 3, "name": "a"}), (AFTER, {"id": 3, "name": "b"})],
+    ),
     "canal delete": (CanalJsonDeserializationSchema, {"type": "DELETE", "data": [OLD]}, [(DELETE, OLD)]),
     "canal table": (CanalJsonDeserializationSchema, {"type": "ALTER", "isDdl": True, "data": None}, []),
 }
@@ -93,6 +109,8 @@ BAD = {
     "no operation": (DebeziumJsonDeserializationSchema, b"{}", "lacks 'op'"),
     "another operation": (DebeziumJsonDeserializationSchema, b'{"op": "x"}', "operation is 'x'"),
     "no row before": (DebeziumJsonDeserializationSchema, json.dumps(debezium("u", None, NEW)).encode(), "no row 'before'"),
+    "another type": (MaxwellJsonDeserializationSchema, b'{"type": ["x"], "data": {}}', "its type is ..x..."),
+    "no type": (MaxwellJsonDeserializationSchema, b'{"type": null, "data": {}}', "its type is None"),
     "a wrong field": (MaxwellJsonDeserializationSchema, b'{"type": "insert", "data": {"id": "x"}}', "field 'id'"),
     "truncated by Canal": (CanalJsonDeserializationSchema, b'{"type": "TRUNCATE", "isDdl": true}', "table was truncated"),
     "a wrong type": (CanalJsonDeserializationSchema, b'{"type": "MERGE"}', "type is 'MERGE'"),
@@ -130,6 +148,58 @@ def test_canals_databases_and_tables_are_regular_expressions_of_whole_names():
         if schema.deserialize(json.dumps({**message, "table": name}).encode())
     ]
     assert found == ["orders_1", "orders_22", "clients"]
+
+
+STRING, STRINGS, INSTANT = Types.STRING(), Types.OBJECT_ARRAY(Types.STRING()), Types.INSTANT()
+BESIDE = {
+    "maxwell": (
+        MaxwellJsonDeserializationSchema,
+        {"type": "update", "data": {"id": 1, "table": "a column"}, "old": {"id": 0}, "ts": 7, "primary_key_columns": ["x"]},
+        {
+            "database": (STRING, "d"),
+            "table": (STRING, "t"),
+            "primary-key-columns": (STRINGS, ["x"]),
+            "ingestion-timestamp": (INSTANT, Instant(7, 0)),
+        },
+    ),
+    "canal": (
+        CanalJsonDeserializationSchema,
+        {"type": "DELETE", "data": [{"id": 1}], "ts": 7, "es": 6001, "pkNames": ["x"], "sqlType": {"id": -5}},
+        {
+            "database": (STRING, "d"),
+            "table": (STRING, "t"),
+            "sql-type": (Types.MAP(STRING, Types.INT()), {"id": -5}),
+            "pk-names": (STRINGS, ["x"]),
+            "ingestion-timestamp": (INSTANT, Instant(0, 7_000_000)),
+            "event-timestamp": (INSTANT, Instant(6, 1_000_000)),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BESIDE)
+def test_fields_may_be_what_is_told_beside_the_rows(case):
+    schema, change, known = BESIDE[case]
+    of = Types.ROW_NAMED(["id", *known], [Types.LONG(), *(kind for kind, _ in known.values())])
+    made = pickle.loads(pickle.dumps(schema(of, metadata={key: key for key in known})))
+    expected = [value for _, value in known.values()]
+    for row in made.deserialize(json.dumps({**change, "database": "d", "table": "t"}).encode()):
+        assert row[1:] == expected
+    (row, *_) = made.deserialize(json.dumps({key: change[key] for key in ("type", "data", "old") if key in change}).encode())
+    assert row[1:] == [None] * len(known)
+    with pytest.raises(JobGraphError, match="have no metadata 'lsn'"):
+        schema(of, metadata={"id": "lsn"})
+    with pytest.raises(JobGraphError, match="'id' of 'table' is STRING .* here it is LONG"):
+        schema(of, metadata={"id": "table"})
+
+
+@pytest.mark.parametrize("source", [None, [], "x", 5])
+def test_a_source_that_is_none_is_no_change(source):
+    schema, of = DebeziumJsonDeserializationSchema, Types.ROW_NAMED(["id", "of"], [Types.LONG(), STRING])
+    message = json.dumps({"op": "c", "after": {"id": 1}, "source": source}).encode()
+    with pytest.raises(RecordError, match="'source' is no object"):
+        schema(of, metadata={"of": "source.table"}).deserialize(message)
+    assert schema(of, metadata={"of": "source.table"}, ignore_parse_errors=True).deserialize(message) == []
 
 
 @pytest.mark.parametrize(

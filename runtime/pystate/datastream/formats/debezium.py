@@ -9,24 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from pystate.common.errors import JobGraphError, PystateError
+from pystate.common.errors import PystateError
 from pystate.common.overrides import override
 from pystate.common.row import Row, RowKind
 from pystate.common.type_info import TypeInformation, TypeKind, Types
 from pystate.connectors.schema_registry.avro_messages import avro_message_reader
 from pystate.connectors.schema_registry.registry import SchemaRegistry
-from pystate.datastream.formats.change_schema import ChangeSchema, NoChangeError, object_of
+from pystate.datastream.formats.change_schema import ChangeSchema, Metadata, NoChangeError, instant_of, object_of
 from pystate.datastream.formats.json_reading import PROBLEMS, Number
 
-_METADATA: dict[str, tuple[TypeInformation, Callable[[dict[str, Any]], Any]]] = {
-    "ingestion-timestamp": (Types.INSTANT(), lambda change: _seconds(change.get("ts_ms"))),
-    "source.timestamp": (Types.INSTANT(), lambda change: _seconds(change["source"].get("ts_ms"))),
-    "source.database": (Types.STRING(), lambda change: change["source"].get("db")),
-    "source.schema": (Types.STRING(), lambda change: change["source"].get("schema")),
-    "source.table": (Types.STRING(), lambda change: change["source"].get("table")),
-    "source.properties": (Types.MAP(Types.STRING(), Types.STRING()), lambda change: change["source"]),
-}
-"""By Flink's keys: the type, and where it is in a change."""
 _TEXT = "__debezium_unavailable_value"
 _UNAVAILABLE = (_TEXT, b64encode(_TEXT.encode()).decode(), [_TEXT], list(_TEXT.encode()))
 """What is in the place of a column that the database has not told: of texts, bytes, and lists of either."""
@@ -46,6 +37,14 @@ class _DebeziumSchema(ChangeSchema):
     """What is the same of Debezium's changes in JSON and in Avro."""
 
     whose = "Debezium"
+    known: Metadata = {
+        "ingestion-timestamp": (Types.INSTANT(), lambda change: instant_of(change.get("ts_ms"))),
+        "source.timestamp": (Types.INSTANT(), lambda change: instant_of(object_of(change, "source").get("ts_ms"))),
+        "source.database": (Types.STRING(), lambda change: object_of(change, "source").get("db")),
+        "source.schema": (Types.STRING(), lambda change: object_of(change, "source").get("schema")),
+        "source.table": (Types.STRING(), lambda change: object_of(change, "source").get("table")),
+        "source.properties": (Types.MAP(Types.STRING(), Types.STRING()), lambda change: object_of(change, "source")),
+    }
 
     def __init__(
         self,
@@ -54,11 +53,8 @@ class _DebeziumSchema(ChangeSchema):
         metadata: Mapping[str, str] | None = None,
         ignore_parse_errors: bool = False,
     ) -> None:
-        super().__init__(type_info, ignore_parse_errors=ignore_parse_errors)
-        self._metadata = dict(metadata or {})
+        super().__init__(type_info, metadata=metadata, ignore_parse_errors=ignore_parse_errors)
         types = dict(zip(type_info.row_names, type_info.elements, strict=True))
-        for name, key in self._metadata.items():
-            _check_metadata(name, key, types)
         self._columns = [name for name in types if name not in self._metadata]
         self._dates = [name for name in self._columns if types[name].kind is TypeKind.SQL_DATE]
         self._instants = [name for name in self._columns if types[name].kind is TypeKind.INSTANT]
@@ -103,7 +99,7 @@ class _DebeziumSchema(ChangeSchema):
                 raise NoChangeError(problem, _FULL_HINT)
         if not (self._metadata or self._dates or self._instants):
             return values
-        values = {**values, **{field: _METADATA[key][1](change) for field, key in self._metadata.items()}}
+        values = {**values, **self._told_beside(change)}
         for column in self._dates:
             values[column] = _date(values.get(column))
         for column in self._instants:
@@ -171,22 +167,6 @@ class DebeziumAvroDeserializationSchema(_DebeziumSchema):
     @override
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_read": None}
-
-
-def _check_metadata(name: str, key: str, types: Mapping[str, TypeInformation]) -> None:
-    if key not in _METADATA:
-        message = f"Debezium's changes have no metadata {key!r}."
-        raise JobGraphError(message, hint=f"there is {', '.join(_METADATA)}")
-    wanted = _METADATA[key][0]
-    if types.get(name) != wanted:
-        there = types[name].name if name in types else "missing"
-        message = f"The field {name!r} of {key!r} is {wanted.name} in the type of the rows, and here it is {there}."
-        raise JobGraphError(message)
-
-
-def _seconds(millis: int | None) -> Any:
-    """Return an instant as JSON has it."""
-    return None if millis is None else Number(f"{millis}e-3")
 
 
 def _date(value: Any) -> Any:
