@@ -7,6 +7,7 @@ import pickle
 import ssl
 import struct
 import threading
+import uuid
 from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -270,6 +271,16 @@ def test_an_id_that_the_registry_does_not_know_is_a_bad_record(proxied, kind, nu
 def test_a_message_that_names_no_schema_is_refused_in_a_sentence(kind, message):
     with pytest.raises(RecordError, match="doesn't begin with the zero and the number of a schema"):
         KINDS[kind]("http://127.0.0.1:1").deserialize(message)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_message_may_name_its_schema_by_a_uuid(proxied, kind):
+    server, url = proxied
+    written = {"avro": ("AVRO", OLD, b"\x0e\x02a"), "json": ("JSON", JSON, b'{"id": 7, "w": "a"}')}[kind]
+    guid, found = uuid.uuid4(), {"schemaType": written[0], "schema": written[1]}
+    server.answer = lambda path: (200, json.dumps(found).encode()) if f"guids/{guid}" in path else (404, b"{}")
+
+    assert KINDS[kind](url).deserialize(b"\x01" + guid.bytes + written[2]).id == 7
 
 
 REFERRING = {

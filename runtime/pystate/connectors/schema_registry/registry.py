@@ -121,7 +121,7 @@ class SchemaRegistry:
 
         def read(message: bytes) -> Any:
             by = message[0] if message else None
-            if by not in (_BY_NUMBER, _BY_GUID) or len(message) < (_GUID_BYTES if by else _NUMBER_BYTES):
+            if by not in (_BY_NUMBER, _BY_GUID) or len(message) < frame_bytes(message):
                 problem = "it doesn't begin with the zero and the number of a schema that a registry's serializers write"
                 raise ValueError(problem)
             if by == _BY_NUMBER and _number(message) >= _NUMBERS_END:
@@ -140,6 +140,11 @@ class SchemaRegistry:
     def __getstate__(self) -> dict[str, Any]:
         """Return the pickled state."""
         return {**self.__dict__, "_client": None}
+
+
+def frame_bytes(message: bytes) -> int:
+    """Return how many bytes of a message that isn't empty name its schema; the rest is what was written with that."""
+    return _GUID_BYTES if message[0] else _NUMBER_BYTES
 
 
 def _number(message: bytes) -> int:

@@ -18,7 +18,7 @@ from pystate.connectors.message_schemas import ReadingSchema, WritingSchema
 from pystate.connectors.protobuf.message_class import MessageClass
 from pystate.connectors.protobuf.protobuf_rows import protobuf_rows
 from pystate.connectors.schema_registry.avro_messages import avro_message_reader
-from pystate.connectors.schema_registry.registry import SchemaRegistry, registry_module
+from pystate.connectors.schema_registry.registry import SchemaRegistry, frame_bytes, registry_module
 from pystate.connectors.schema_registry.subjects import Subject
 from pystate.datastream.formats.avro_rows import GenericRecordAvroTypeInfo
 from pystate.datastream.formats.json_rows import JsonRowDeserializationSchema, JsonRowSerializationSchema
@@ -32,9 +32,6 @@ __all__ = [
     "ConfluentRegistryProtobufSerializationSchema",
     "Subject",
 ]
-
-_FRAME_BYTES = 5
-"""Before a message: a zero, and the number of its schema."""
 
 Configs = Mapping[str, Any]
 
@@ -187,7 +184,7 @@ class ConfluentRegistryJsonDeserializationSchema(ReadingSchema):
 
         def read(message: bytes) -> Any:
             check(message, _context(Subject()))
-            return to_row(message[_FRAME_BYTES:])
+            return to_row(message[frame_bytes(message) :])
 
         return self._registry.reading(read)
 
