@@ -94,6 +94,7 @@ class PairsReport:
 
     Attributes:
         engine: What runs the job.
+        on_spark: Whether it runs on Spark.
         kills: By victim, or the step.
         moments: At how many moments: some kills come in bursts, or meet all that come to a step.
         found: What was wrong, by kind.
@@ -103,6 +104,7 @@ class PairsReport:
     sinks: tuple[str, ...]
     seed: int
     engine: str = MICRO_BATCH
+    on_spark: bool = True
     kills: Counter[str] = field(default_factory=Counter)
     between: Counter[str] = field(default_factory=Counter)
     records: Counter[str] = field(default_factory=Counter)
@@ -119,8 +121,9 @@ class PairsReport:
         )
         records = ", ".join(f"{number} {name}" for name, number in sorted(self.records.items()))
         found = " | ".join(str(self.found[kind]) for kind in ("lost", "doubled", "early", "out of order", "gone", "left"))
+        engine = self.engine if self.on_spark else f"{self.engine}, bare"
         return (
-            f"| {' + '.join(self.sources)} | {' + '.join(self.sinks)} | {self.engine} | {self.seed} "
+            f"| {' + '.join(self.sources)} | {' + '.join(self.sinks)} | {engine} | {self.seed} "
             f"| {self.kills.total()} ({kinds}) | {self.moments} | {between} | {self.restarts} | {records} "
             f"| {self.looks} | {found} | {self.seconds:.0f} |"
         )
@@ -480,7 +483,7 @@ def main(arguments: list[str]) -> int:
     deadline = time.monotonic() + 60 * given.minutes
     with running((*sources, *sinks), root) as servers:
         for seed in range(given.seed, given.seed + given.rounds):
-            report = PairsReport(sources, sinks, seed, REAL_TIME if given.bare else given.engine)
+            report = PairsReport(sources, sinks, seed, REAL_TIME if given.bare else given.engine, on_spark=not given.bare)
             host = BareHost if given.bare else DetachedHost
             if time.monotonic() < deadline:
                 _play_round(report, servers, root / str(seed), host, given.kills, deadline, only, each=given.each)
