@@ -107,8 +107,13 @@ def test_what_is_not_set_is_none_where_a_message_can_tell():
 def test_a_value_of_an_enum_that_this_program_does_not_know_keeps_its_number():
     message = ORDER()
     message.state = 7
+    row = ProtobufRowDeserializationSchema(ORDER).deserialize(message.SerializeToString())
 
-    assert ProtobufRowDeserializationSchema(ORDER).deserialize(message.SerializeToString())["state"] == "7"
+    assert row["state"] == "7"
+    assert ProtobufRowSerializationSchema(ORDER).serialize(row) == message.SerializeToString()
+    row["state"] = str(1 << 31)
+    with pytest.raises(RecordError, match="state"):
+        ProtobufRowSerializationSchema(ORDER).serialize(row)
 
 
 def test_other_processes_need_no_module_of_the_class(tmp_path):

@@ -1,12 +1,13 @@
 """What messages of a class are as rows.
 
 A field is None where it isn't set and a message can tell so: messages, members of a oneof, and what is `optional`; every
-other field has its default. An enum is the name of its value, a `Timestamp` an INSTANT, and a wrapper of a scalar what it
-wraps.
+other field has its default. An enum is the name of its value, or its number where that has no name here, a `Timestamp` an
+INSTANT, and a wrapper of a scalar what it wraps.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ Convert = Callable[[Any], Any]
 
 _TIMESTAMP = "google.protobuf.Timestamp"
 _WRAPPERS = "google.protobuf."
+_NUMBER = re.compile("0|-?[1-9][0-9]{0,9}")
 _BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 _SCALARS: dict[str, TypeInformation] = {
     "DOUBLE": Types.DOUBLE(),
@@ -246,6 +248,8 @@ def _enum(enum: Any) -> _Part:
 
     def write(value: Any) -> int:
         if value not in numbers:
+            if not enum.is_closed and isinstance(value, str) and _NUMBER.fullmatch(value):  # as it was read
+                return int(value)
             message = f"{value!r} is none of {', '.join(numbers)}"
             raise ValueError(message)
         return int(numbers[value])
