@@ -283,6 +283,27 @@ def test_a_message_may_name_its_schema_by_a_uuid(proxied, kind):
     assert KINDS[kind](url).deserialize(b"\x01" + guid.bytes + written[2]).id == 7
 
 
+TOO_FINE = schema(
+    {"name": "id", "type": {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 9}}, name="n.W"
+)
+NO_AVRO = {
+    "no type": ("AVRO", '{"type": "nonsense"}', "A schema of Avro is wrong"),
+    "a decimal with a scale above its precision": ("AVRO", TOO_FINE, "scale must be less than or equal to the precision"),
+    "JSON Schema": ("JSON", JSON, "its schema is one of JSON"),
+}
+
+
+@pytest.mark.parametrize("case", NO_AVRO)
+def test_a_schema_of_somebody_else_that_is_wrong_is_a_matter_of_the_record(proxied, case):
+    server, url = proxied
+    kind, text, why = NO_AVRO[case]
+    server.answer = (200, json.dumps({"schemaType": kind, "schema": text}).encode())
+
+    with pytest.raises(RecordError, match=why) as refused:
+        KINDS["avro"](url).deserialize(b"\x00\x00\x00\x00\x07\x0e\x02a")
+    assert is_of_the_record(refused.value)
+
+
 REFERRING = {
     "/schemas/ids/7": (
         {"type": "record", "name": "n.W", "fields": [{"name": "a", "type": "n.A"}, {"name": "b", "type": "n.B"}]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pystate.common.errors import JobGraphError
 from pystate.connectors.avro.avro_data import datum_reader
 from pystate.connectors.avro.avro_schema import AvroSchema
 from pystate.connectors.schema_registry.registry import SchemaRegistry, registry_module
@@ -30,9 +31,16 @@ def avro_message_reader(registry: SchemaRegistry, schema: AvroSchema | None = No
         if frame[0]:
             return by_client
         written = client.get_schema(int.from_bytes(frame[1:], "big"))
-        if written.schema_type != "AVRO" or getattr(written, "rule_set", None):
+        if written.schema_type != "AVRO":
+            problem = f"its schema is one of {written.schema_type}"
+            raise ValueError(problem)
+        if getattr(written, "rule_set", None):
             return by_client
-        read_datum = datum_reader(AvroSchema(written.schema_str, _referred_to(client, written).values()), schema)
+        texts = _referred_to(client, written).values()
+        try:
+            read_datum = datum_reader(AvroSchema(written.schema_str, texts), schema)
+        except JobGraphError as error:  # what another program has registered is no fault of this job's
+            raise ValueError(error.message.rstrip(".")) from error
         return lambda message: read_datum(message[_FRAME_BYTES:])
 
     def read(message: bytes) -> Any:
