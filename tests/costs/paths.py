@@ -15,7 +15,6 @@ from pystate.core.api.aggregation import AccumulateType, FieldAggregation
 from pystate.core.api.functions import KeyedProcessFunction
 from pystate.core.api.operator_kind import OperatorKind
 from pystate.core.api.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from pystate.core.api.window.assigners import EventTimeSessionWindows, TumblingEventTimeWindows, WindowAssigner
 from pystate.core.records.codec import KEY_FIELD, KEY_GROUP_FIELD, RecordCodec
 from pystate.core.records.key_column import KeyColumn
 from pystate.core.snapshot.reading.state_rows import PartDecoders
@@ -28,16 +27,11 @@ from pystate.runtime.plan.task_output import OutputKind, OutputSpec
 from pystate.runtime.slot.chain.operator_chain import OperatorChain
 from pystate.state_processor.entry_arrays import batches_of_entries
 from pystate.state_processor.state_frames import StateColumn, _Encoding, _Stage
-from pystate.testing import WindowOperatorTestHarness
 from tests.costs.measured import RECORDS, Measured
 from tests.costs.real_time import real_time
+from tests.costs.timed import HOT, KEY, PAIR, OneByOne, timed, words_of
 
-HOT = 10
-RUNS = 8
-"""As often may a path be run."""
 GROUPS = 8
-KEY = Types.STRING()
-PAIR = Types.TUPLE([Types.STRING(), Types.LONG()])
 ROW = Types.ROW_NAMED(["word", "price"], [Types.STRING(), Types.DOUBLE()])
 COUNT = ValueStateDescriptor("count", Types.LONG())
 
@@ -71,14 +65,6 @@ class _Lists(KeyedProcessFunction):
 
     def process_element(self, value: Any, ctx: Any) -> None:
         self.list.update([value[1], *self.list.get()][:3])
-
-
-class OneByOne(FieldAggregation):
-    """The same aggregation, which no column takes over."""
-
-
-def words_of(keys: int) -> list[str]:
-    return [f"word-{number % keys:05d}" for number in range(RECORDS)]
 
 
 def batch_of(keys: list[str], elements: list[Any], type_info: TypeInformation) -> pa.RecordBatch:
@@ -170,22 +156,6 @@ def state_processor(folder: Path) -> Iterator[Measured]:
     yield Measured("state processor, written", RECORDS, lambda: list(encoding([columns])))
 
 
-def windows(name: str, function: FieldAggregation, assigner: WindowAssigner) -> Measured:
-    harness = WindowOperatorTestHarness(assigner, lambda value: value[0], KEY, input_type=PAIR, reduce_function=function)
-    harness.open()
-    elements = [(word, 1) for word in words_of(HOT)]
-    turns = iter([(10 * turn + 9, harness._batch(0, elements, [10 * turn] * RECORDS)) for turn in range(RUNS)])
-
-    def run() -> None:
-        end, batch = next(turns)
-        harness._chain.on_batch(batch)
-        harness._chain.on_watermark(end)
-        harness._chain.flush_output()
-        harness._chain.finish_epoch()
-
-    return Measured(name, RECORDS, run, harness.close)
-
-
 def paths(folder: Path) -> Iterator[Measured]:
     """Make all paths; their files are below a folder."""
     process, reduce = OperatorKind.PROCESS, OperatorKind.REDUCE
@@ -203,6 +173,4 @@ def paths(folder: Path) -> Iterator[Measured]:
     yield epochs("max_by by columns", maximum, reduce, HOT, "hashmap", folder)
     yield from state_processor(folder)
     yield from real_time(folder)
-    yield windows("windows, one by one", alone, TumblingEventTimeWindows(10))
-    yield windows("windows by columns", total, TumblingEventTimeWindows(10))
-    yield windows("sessions", total, EventTimeSessionWindows(10))
+    yield from timed()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from operator import itemgetter
+from random import Random
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from pystate.core.api.interval_join_operation import IntervalJoinOperation
 from pystate.core.api.join_functions import ProcessJoinFunction
 from pystate.core.api.output_tag import OutputTag
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
+from pystate.runtime.slot.operators.buffered_times import BufferedTimes
 from pystate.testing import TwoInputOperatorTestHarness
 from tests.hypothesis_profiles import in_short_and_at_length, of_test
 from tests.testing.windows.test_time_model import BETWEEN, EXAMPLES, KEYS, PLACES, Subtasks
@@ -145,6 +148,80 @@ class Model:
         self.watermark = max(watermark, self.watermark)
         last = (self._upper, -self._lower)
         self.elements = [one for one in self.elements if one[2] + max(last[one[0]], 0) > self.watermark]
+
+
+class WalkedJoin:
+    """What an interval join is: for each element a walk over all that wait of its key on the other side, by their time."""
+
+    def __init__(self, lower: int, upper: int) -> None:
+        self._lower, self._upper = lower, upper
+        self.waiting: list[tuple[int, str, int, int]] = []
+
+    def element(self, side: int, key: str, time: int, number: int) -> list[Any]:
+        pairs = []
+        for _, _, its_time, its_number in sorted(
+            (one for one in self.waiting if one[:2] == (1 - side, key)), key=itemgetter(2)
+        ):
+            left, right = ((time, number), (its_time, its_number))[:: 1 if side == 0 else -1]
+            if self._lower <= right[0] - left[0] <= self._upper:
+                pairs.append((key, left[1], right[1], left[0], right[0], max(left[0], right[0])))
+        self.waiting.append((side, key, time, number))
+        return pairs
+
+    def advance(self, watermark: int) -> None:
+        last = (max(self._upper, 0), max(-self._lower, 0))
+        self.waiting = [one for one in self.waiting if one[2] + last[one[0]] > watermark]
+
+
+@pytest.mark.parametrize("memory", ["0 b", "1 kb", "16 mb"])
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_pairs_come_in_the_order_of_a_walk_over_all_that_waits(backend: str, memory: str) -> None:
+    """Those of one time as they came, however much is remembered of times, whichever epochs are rolled back."""
+    chosen = Random(7)
+    lower, upper = -3, 12
+    options: Any = {"state_backend": backend, "job_parameters": {"pystate.state.window-memory": memory}}
+    harness = joined(lower, upper, **options)
+    model, watermark = WalkedJoin(lower, upper), 0
+    kept = list(model.waiting), watermark
+    snapshot = None
+    for number in range(600):
+        if chosen.random() < 0.9:
+            side, key, time = chosen.randrange(2), chosen.choice("abcd"), watermark + 1 + chosen.randrange(20)
+            (harness.process_element2 if side else harness.process_element1)((key, number), time)
+            assert harness.extract_output() == model.element(side, key, time, number)
+        elif chosen.random() < 0.6:
+            watermark += chosen.randrange(6)
+            harness.process_watermark(watermark)
+            model.advance(watermark)
+        elif chosen.random() < 0.3:
+            harness.roll_back_epoch()
+            model.waiting, watermark = list(kept[0]), kept[1]
+        else:
+            harness.end_epoch()
+            kept = list(model.waiting), watermark
+            if number > 300 and snapshot is None:
+                snapshot = harness.snapshot(1)
+                harness.close()
+                harness = JoinHarness(IntervalJoinOperation(lower, upper, Pair(), *LATE), **options)
+                harness.initialize_state(snapshot)
+                harness.open()
+                harness.process_watermark(watermark)
+                harness.end_epoch()
+        harness.clear_output()
+    assert snapshot is not None
+    harness.close()
+
+
+def test_what_is_remembered_of_times_is_bounded() -> None:
+    state: dict[int, Any] = {}
+    times = BufferedTimes(state, 2_000)  # type: ignore[arg-type]  # of which it asks the keys only
+    for number in range(1_000):
+        state.clear()
+        state.update(dict.fromkeys(range(number, number + 20)))
+        assert list(times.between(number, number + 5, number + 7)) == [number + 5, number + 6, number + 7]
+        assert len(times._times) <= 5
+    state.clear()
+    assert list(times.between(999, 0, 2_000)) == list(range(999, 1_019))  # it is the last, and still known
 
 
 STREAM = st.lists(

@@ -106,7 +106,8 @@ class PystateOptions:
         16 << 20,
         "About what the windows and sessions of a subtask that reduce or aggregate by event time may take of memory"
         " from one epoch to the next before they are written to the state backend: most windows end before that. Snapshots"
-        " have them written. 0 to write them when an epoch ends.",
+        " have them written. 0 to write them when an epoch ends. The times at which elements wait in an interval join stay"
+        " in memory up to that size, too; those of other keys are read again.",
     )
     OUTPUT_MEMORY_SIZE = ConfigOption[int](
         "pystate.output.memory-size",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, cast
 
 from pystate.common.errors import RecordError
@@ -19,6 +19,7 @@ from pystate.core.metrics.metric import Counter
 from pystate.core.state.base.keyed_state_backend import KeyedStateBackend
 from pystate.core.state.keys.namespaces import KeyNamespaceSerializer
 from pystate.runtime.slot.event_time.chain_time import ChainTime
+from pystate.runtime.slot.operators.buffered_times import BufferedTimes
 from pystate.runtime.slot.operators.keyed_operators import KeyedOperator
 from pystate.runtime.slot.operators.operator_output import Emit, Output
 from pystate.runtime.slot.operators.windowing.window_operator import LATE_RECORDS
@@ -62,6 +63,7 @@ class _Side(NamedTuple):
 
     Attributes:
         buffer: Its elements by timestamp.
+        times: The timestamps in the buffer, by key.
         lower: The least time by which a matching element of the other stream is later than one of this stream, ms.
         upper: The most time by which it is later, ms.
         namespace: The namespace of its timers.
@@ -69,6 +71,7 @@ class _Side(NamedTuple):
     """
 
     buffer: MapState[int, list[Any]]
+    times: BufferedTimes
     lower: int
     upper: int
     namespace: str
@@ -116,8 +119,10 @@ class IntervalJoin:
             cast("MapState[int, list[Any]]", backend.get_partitioned_state(_buffer(name, type_info)))
             for name, type_info in zip(BUFFERS, input_types, strict=True)
         ]
-        self._left = _Side(buffers[0], lower, upper, CLEANUP_NAMESPACES[0], operation.left_late_tag)
-        self._right = _Side(buffers[1], -upper, -lower, CLEANUP_NAMESPACES[1], operation.right_late_tag)
+        times = [BufferedTimes(buffer, backend.kept_bytes // len(buffers)) for buffer in buffers]
+        self._keys = backend.key_context
+        self._left = _Side(buffers[0], times[0], lower, upper, CLEANUP_NAMESPACES[0], operation.left_late_tag)
+        self._right = _Side(buffers[1], times[1], -upper, -lower, CLEANUP_NAMESPACES[1], operation.right_late_tag)
         self._context = JoinContext()
         self._late_records: Counter = runtime.get_metrics_group().counter(LATE_RECORDS)
 
@@ -128,7 +133,7 @@ class IntervalJoin:
         if timestamp is None:
             return
         context.left = timestamp
-        for context.right in _in_interval(left, timestamp, right):
+        for context.right in right.times.between(self._keys.active_key, timestamp + left.lower, timestamp + left.upper):
             for other in right.buffer.get(context.right) or ():
                 self._join(element, other)
 
@@ -139,14 +144,16 @@ class IntervalJoin:
         if timestamp is None:
             return
         context.right = timestamp
-        for context.left in _in_interval(right, timestamp, left):
+        for context.left in left.times.between(self._keys.active_key, timestamp + right.lower, timestamp + right.upper):
             for other in left.buffer.get(context.left) or ():
                 self._join(other, element)
 
     def on_event_time(self, timestamp: int, namespace: Any) -> None:
         """Remove the elements that can't be matched any more."""
         side = self._left if namespace == self._left.namespace else self._right
-        side.buffer.remove(side.timestamp(timestamp))
+        removed = side.timestamp(timestamp)
+        side.buffer.remove(removed)
+        side.times.remove(self._keys.active_key, removed)
 
     def on_processing_time(self, timestamp: int, namespace: Any) -> None:
         """Do nothing: there are no such timers."""
@@ -163,7 +170,12 @@ class IntervalJoin:
             else:
                 self._output.emit_tagged(side.late_tag, element)
             return None
-        side.buffer.put(timestamp, [*(side.buffer.get(timestamp) or ()), element])
+        is_new = side.times.add(self._keys.active_key, timestamp)
+        elements = None if is_new else side.buffer.get(timestamp)
+        if elements is None:
+            side.buffer.put(timestamp, [element])
+        else:
+            elements.append(element)  # which the state notices when the epoch ends
         cleanup_time = side.cleanup_time(timestamp)
         if cleanup_time <= MAX_TIMESTAMP:
             self._timers.register_event_time_timer(side.namespace, cleanup_time)
@@ -179,11 +191,10 @@ class IntervalJoin:
         finally:
             time.timestamp = before
 
-
-def _in_interval(side: _Side, timestamp: int, other: _Side) -> list[int]:
-    """Return the sorted timestamps of the other stream's elements that match an element of this stream."""
-    lower, upper = timestamp + side.lower, timestamp + side.upper
-    return sorted(time for time in other.buffer.keys() if lower <= time <= upper)  # noqa: SIM118 - a state, no dict
+    def forget_times(self) -> None:
+        """Forget which timestamps are in the buffers: the running epoch's changes of them are discarded."""
+        self._left.times.clear()
+        self._right.times.clear()
 
 
 def _buffer(name: str, type_info: TypeInformation | None) -> MapStateDescriptor:
@@ -194,9 +205,17 @@ class IntervalJoinOperator(KeyedOperator):
     """Joins two keyed streams whose elements are close in event time."""
 
     kinds: ClassVar = (OperatorKind.INTERVAL_JOIN,)
+    _forget_times: Callable[[], None] | None = None
 
     @override
     def _handlers(self, output: Output, input_types: Sequence[TypeInformation | None]) -> list[Emit]:
         backend, timers = self.keyed
         join = IntervalJoin(self.spec.function, input_types, backend, self._context, self._time, timers, output)
+        self._forget_times = join.forget_times
         return [join.process_left, join.process_right]
+
+    @override
+    def roll_back_epoch(self) -> bool:
+        if self._forget_times is not None:
+            self._forget_times()
+        return super().roll_back_epoch()
