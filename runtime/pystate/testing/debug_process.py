@@ -38,6 +38,8 @@ from pystate.testing.program import Program
 from pystate.testing.program_harness import KeyTimer, ProgramHarness
 from pystate.testing.written_test import StateBefore, harness_test, reads_back
 
+_MOST_LINES, _MOST_CHARACTERS = 20, 1_000
+"""How much of one kind, and of one line, is printed for people."""
 _CALLED = (
     "process_element",
     "process_element1",
@@ -300,7 +302,7 @@ def _own_trace(error: BaseException) -> TracebackType | None:
 
 
 class _Answer:
-    """Prints what there is to say, as it comes; as JSON at the end."""
+    """Prints what there is to say, as it comes, of much its beginning; as JSON at the end, all of it."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -314,11 +316,15 @@ class _Answer:
     def add_all(self, label: str, texts: list[str]) -> None:
         """Say several things of a kind."""
         self._said[label] = texts
-        for text in texts:
+        for text in texts[:_MOST_LINES]:
             self._print(label, text)
+        if len(texts) > _MOST_LINES:
+            self._print(label, f"... and {len(texts) - _MOST_LINES:,} more; --json prints all")
 
     def _print(self, label: str, text: str) -> None:
         if not self._as_json:
+            if len(text) > _MOST_CHARACTERS:
+                text = f"{text[:_MOST_CHARACTERS]}... {len(text):,} characters; --json prints all"
             print(f"{label + ':':<13}{text}", flush=True)  # noqa: T201 - the answer of the command
 
     def end(self) -> None:

@@ -17,6 +17,24 @@ from tests.cli.terminal import TerminalCommand
 from tests.core.snapshot.snapshots import COUNT, WORDS, write_savepoint
 from tests.testing.test_program_harness import JOB
 
+MUCH = """
+from pystate.common import Types
+from pystate.datastream import KeyedProcessFunction, StreamExecutionEnvironment, ValueStateDescriptor
+
+class Much(KeyedProcessFunction):
+    def open(self, context):
+        self.text = context.get_state(ValueStateDescriptor("text", Types.STRING()))
+
+    def process_element(self, value, context):
+        self.text.update("x" * 50_000)
+        for time in range(500):
+            context.timer_service().register_event_time_timer(time)
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.from_collection([1], Types.LONG()).key_by(lambda value: value).process(Much()).uid("count").print()
+env.execute()
+"""
+
 pytestmark = pytest.mark.usefixtures("forked_programs")
 
 
@@ -61,6 +79,22 @@ def test_a_record_that_fails(pystate, job, tmp_path):
     assert trace[1].startswith(f'  File "{job}", line '), "the first frame is the program's"
     assert trace[-1] == "The test is test_it.py: python -m pytest test_it.py"
     assert (tmp_path / "test_it.py").exists()
+
+
+def test_of_much_state_its_beginning_is_printed_and_all_as_json(pystate, tmp_path):
+    program = tmp_path / "much.py"
+    program.write_text(MUCH)
+    words = ("debug", "--operator", "count", "--record", "1", program)
+
+    out = pystate(*words).out
+
+    timers = [line for line in out.splitlines() if line.startswith("timers after:")]
+    assert timers[19:] == ["timers after:event time 19", "timers after:... and 480 more; --json prints all"]
+    state = next(line for line in out.splitlines() if line.startswith("state after:"))
+    assert state.endswith(f"... {len('text = ') + 50_002:,} characters; --json prints all")
+    assert len(state) < 1_100
+    plain = json.loads(pystate(*words[:1], "--json", *words[1:]).out)
+    assert (len(plain["timersAfter"]), len(plain["stateAfter"][0])) == (500, len("text = ") + 50_002)
 
 
 def test_pdb_stops_in_the_function_and_where_it_raises(job):
