@@ -10,16 +10,19 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pystate.common.errors import PystateError
+from pystate.common.files.home import read_json
+from pystate.common.processes.processes import started_at
 from pystate.runtime.job_folder.temporary_folders import folder_prefix
 from tests.e2e.commands.test_command_line import Shell
 from tests.faults.campaigns import pairs_bare_driver, pairs_job
 from tests.faults.campaigns.campaign import victims_of
 from tests.faults.campaigns.pairs_readers import Snapshots
-from tests.faults.processes import children, command_of, daemons_below, descendants, is_gone, is_slot
+from tests.faults.processes import children, command_of, daemons_below, is_gone, is_slot
 from tests.faults.test_killed_drivers import Job
 from tests.servers.kafka_broker import spark_jars
 from tests.waiting import LONGEST_S, wait_until
@@ -28,6 +31,21 @@ from tests.waiting import LONGEST_S, wait_until
 def temporary_folders(prefix: str) -> list[str]:
     """Return the folders of a job's slots that are left."""
     return [str(path) for root in {"/dev/shm", tempfile.gettempdir()} for path in Path(root).glob(f"{prefix}*")]
+
+
+class Seen:
+    """Processes that were seen, with their beginnings: another one soon has the number of one that is gone."""
+
+    def __init__(self) -> None:
+        self._began: set[tuple[int, str]] = set()
+
+    def note(self, pids: Iterable[int]) -> None:
+        """Note processes, but those that are gone."""
+        self._began.update((pid, began) for pid in pids if (began := started_at(pid)) is not None)
+
+    def left(self) -> list[int]:
+        """Return those that live."""
+        return [pid for pid, began in self._began if started_at(pid) == began]
 
 
 class DetachedHost:
@@ -41,7 +59,7 @@ class DetachedHost:
         self._shell = Shell(root, timeout=900)
         self._job = Job(self._shell, root)
         self._settings = root / "settings.json"
-        self._drivers: set[int] = set()
+        self._seen = Seen()
         self._ids: list[str] = []
         self._savepoints = root / "savepoints"
         self.roots = (self._shell.home / "checkpoints", self._savepoints)
@@ -93,12 +111,8 @@ class DetachedHost:
         return found
 
     def _driver(self) -> int | None:
-        with contextlib.suppress(TypeError):  # there is none by now
-            pid = self._job.driver
-            if not is_gone(pid):
-                self._drivers.add(pid)
-                return pid
-        return None
+        said = read_json(self._job.directory / "process.json") or {}
+        return int(said["pid"]) if said and started_at(said["pid"]) == said["started"] else None
 
     def came_back(self, kind: str) -> None:
         """Start the job manager again; all else comes back by itself."""
@@ -122,10 +136,9 @@ class DetachedHost:
         return path
 
     def left(self) -> list[str]:
-        """Look for processes of its drivers and folders of its slots."""
-        wait_until(lambda: all(is_gone(pid) for pid in self._drivers))
-        processes = [f"process {pid}: {command_of(pid)}" for driver in self._drivers for pid in descendants(driver)]
-        return processes + [folder for job in self._ids for folder in temporary_folders(folder_prefix(job))]
+        """Look for processes of its drivers, slots and workers, and for folders of its slots."""
+        wait_until(lambda: not self._seen.left())
+        return [folder for job in self._ids for folder in temporary_folders(folder_prefix(job))]
 
     def close(self) -> None:
         """Kill what runs."""
@@ -149,7 +162,7 @@ class BareHost:
         self._given: tuple[dict[str, Any], dict[str, str]] = {}, {}
         self._path: str | None = None
         self._jobs, self._restarts, self._began = 0, 0, 0.0
-        self._slots: set[int] = set()
+        self._seen = Seen()
         self._last: dict[str, Any] = {}
         self._lock = threading.Lock()
 
@@ -207,7 +220,7 @@ class BareHost:
         """Return the driver and its slots."""
         assert self._process is not None
         slots = [pid for pid in self._ask()["slots"] if not is_gone(pid)]
-        self._slots.update(slots)
+        self._seen.note(slots)
         return {"slot": slots, "driver": [self._process.pid]}
 
     def came_back(self, kind: str) -> None:
@@ -227,7 +240,7 @@ class BareHost:
 
     def left(self) -> list[str]:
         """Look for slots that outlive their driver."""
-        wait_until(lambda: all(is_gone(pid) for pid in self._slots))
+        wait_until(lambda: not self._seen.left())
         return []
 
     def close(self) -> None:

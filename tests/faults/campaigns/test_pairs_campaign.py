@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
 import time
 from collections import Counter
 from itertools import islice
@@ -13,9 +14,9 @@ import psycopg
 import pytest
 
 from tests.engines import MICRO_BATCH, REAL_TIME, on_both_engines
-from tests.faults.campaigns import pairs_outputs, pairs_readers
+from tests.faults.campaigns import pairs_hosts, pairs_outputs, pairs_readers
 from tests.faults.campaigns.pairs_campaign import CHEAP, HEADER, PairsCampaign, PairsReport, deal, main
-from tests.faults.campaigns.pairs_hosts import EmbeddedHost
+from tests.faults.campaigns.pairs_hosts import EmbeddedHost, Seen
 from tests.faults.campaigns.pairs_outputs import FIRST_SINKS
 from tests.faults.campaigns.pairs_readers import (
     FileReader,
@@ -210,6 +211,20 @@ def test_what_befalls_the_job_can_be_named(capsys):
     with pytest.raises(SystemExit):
         main(["--sources", "files", "--sinks", "files", "--victims", "JVM,broker"])
     assert "nothing here is called broker" in capsys.readouterr().err
+
+
+def test_another_process_with_the_number_of_one_that_is_gone_is_not_left(monkeypatch):
+    seen, process = Seen(), subprocess.Popen(["sleep", "600"])
+    seen.note([process.pid])
+    assert seen.left() == [process.pid]
+    with monkeypatch.context() as later:
+        later.setattr(pairs_hosts, "started_at", lambda pid: "later")
+        assert seen.left() == []
+    process.kill()
+    process.wait()
+    assert seen.left() == []
+    seen.note([process.pid])
+    assert seen.left() == []
 
 
 @pytest.fixture
