@@ -173,7 +173,8 @@ def play(host, tmp_path, engine, sources, sinks, cards):
     """Run a campaign of some cards, in which each kill waits for the one before."""
     if (reason := missing((*sources, *sinks))) is not None:
         pytest.skip(reason)
-    report, chance = PairsReport(sources, sinks, 1, engine), random.Random(1)
+    report = PairsReport(sources, sinks, 1, engine, on_spark=not isinstance(host, BareHost))
+    chance = random.Random(1)
     with running((*sources, *sinks), tmp_path / "servers") as servers:
         readers, settings, feeds = prepare(sources, sinks, servers, tmp_path / "of-job", chance)
         with beside(settings, tmp_path) as writer:
