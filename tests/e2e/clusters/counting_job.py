@@ -14,6 +14,7 @@ from tests.waiting import wait_until
 
 PROGRAM = """
 import sys
+from pathlib import Path
 from pystate.common import Encoder, Types
 from pystate.datastream import StreamExecutionEnvironment
 from pystate.datastream.connectors.file_system import BucketAssigner, FileSink, FileSource, RollingPolicy
@@ -56,6 +57,7 @@ class CountingJob:
         scheme: What the path of its folder begins with.
         host: Where its driver runs.
         writes: Whether a file sink writes each count into a folder as well, which is read without the job.
+        tally: How the program makes the function that counts.
     """
 
     def __init__(
@@ -68,12 +70,13 @@ class CountingJob:
         host: Host = LOOPBACK,
         *,
         writes: bool = False,
+        tally: str = "Tally()",
     ) -> None:
         self.watched = Watched(root)
         self.pystate = Operator(root, host)
         self.program = root / "program" / "job.py"
         self.program.parent.mkdir()
-        self.program.write_text(PROGRAM)
+        self.program.write_text(PROGRAM.replace("Tally()", tally))
         self.savepoints = f"{storage}/savepoints"
         places = {
             "execution.checkpointing.dir": f"{storage}/checkpoints",

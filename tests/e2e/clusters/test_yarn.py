@@ -2,88 +2,33 @@
 
 from __future__ import annotations
 
-import random
+import contextlib
 import shutil
-from pathlib import Path
 
 import pytest
 
-from pystate.common.configuration.configuration import Configuration
-from pystate.common.configuration.file_system_settings import FileSystemSettings, put_in_force
-from tests.e2e.clusters.counting_job import CountingJob
 from tests.e2e.clusters.spark_cluster import bare_python
-from tests.faults.processes import command_of, is_slot, kill, needs_proc
-from tests.servers import yarn_cluster
-from tests.servers.yarn_cluster import YarnCluster, running_yarn_cluster
+from tests.e2e.clusters.yarn_job import YarnJob, known_yarn_cluster
+from tests.faults.processes import kill, needs_proc
 from tests.waiting import wait_until
 
 pytestmark = [needs_proc, pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture
-def start_cluster(tmp_path, monkeypatch):
+def start_cluster(tmp_path):
     """Start a cluster, which the test and the commands it calls know by HADOOP_CONF_DIR."""
-    reason = yarn_cluster.missing()
-    if reason is not None:
-        pytest.skip(reason)
-    started = []
-
-    def start(**options: object) -> YarnCluster:
-        context = running_yarn_cluster(tmp_path / "cluster", **options)
-        started.append(context)
-        cluster = context.__enter__()
-        for name, value in cluster.environment.items():
-            monkeypatch.setenv(name, value)
-        put_in_force(FileSystemSettings.of(Configuration({"env.hadoop.conf.dir": str(cluster.conf_dir)})))
-        return cluster
-
-    yield start
-    put_in_force(None)
-    for context in started:
-        context.__exit__(None, None, None)
-
-
-class Job(CountingJob):
-    """A job that counts the words in a folder, on YARN.
-
-    Args:
-        root: For its files.
-        cluster: The YARN.
-        engine: What runs it.
-        python: What runs its executors' Python, as options of `run`.
-    """
-
-    def __init__(
-        self, root: Path, cluster: YarnCluster, engine: str = "micro-batch", python: tuple[object, ...] = ()
-    ) -> None:
-        self.cluster = cluster
-        options = {
-            "pystate.spark.master": "yarn",
-            "spark.yarn.jars": f"local:{yarn_cluster.SPARK_JARS}/*",
-            "spark.yarn.am.memory": "512m",
-            "spark.executor.memoryOverhead": "1g",
-            "execution.engine": engine,
-        }
-        super().__init__(root, options, f"hdfs://{cluster.hdfs.address}", python, "file://")
-
-    def slots(self) -> list[int]:
-        """Return the processes of its slots."""
-        return [pid for pid in self.cluster.containers() if "pyspark.daemon" in command_of(pid) and is_slot(pid)]
-
-    def end(self) -> str:
-        path = super().end()
-        left = self.cluster.hdfs.names_in("/") - {"checkpoints", "savepoints", "user"}
-        assert not left, "Spark's own files of the driver are on its machine"
-        return path
+    with contextlib.ExitStack() as started:
+        yield lambda **options: started.enter_context(known_yarn_cluster(tmp_path / "cluster", **options))
 
 
 @pytest.fixture
 def start_job(tmp_path):
-    """Make a job, see `Job`."""
-    made: list[Job] = []
+    """Make a job, see `YarnJob`."""
+    made: list[YarnJob] = []
 
-    def start(*given: object) -> Job:
-        made.append(Job(tmp_path, *given))
+    def start(*given: object) -> YarnJob:
+        made.append(YarnJob(tmp_path, *given))
         return made[-1]
 
     yield start
@@ -139,33 +84,6 @@ def test_a_node_manager_is_killed_and_started_again(start_cluster, start_job, re
     job.feed()
     if remembers:
         assert (job.attempt, set(job.cluster.executors())) == (attempt, executors)
-    job.end()
-
-
-@pytest.mark.parametrize("engine", ["micro-batch", "real-time"])
-def test_a_campaign_of_kills_loses_and_doubles_nothing(start_cluster, start_job, engine):
-    """A node manager remembers its containers, as operators set it up; `end` reads the counts by a reader of its own."""
-    chance = random.Random(7)
-    job = start_job(start_cluster(settings={"yarn.nodemanager.recovery.enabled": "true"}), engine)
-    job.start(2)
-    kinds = ["executor", "slot", "application", "node manager"]
-    for kind in chance.sample(kinds, len(kinds)) + chance.sample(kinds, len(kinds)):
-        attempt = job.attempt
-        job.watched.add(chance.randrange(1, 4))
-        if kind == "executor":
-            kill(chance.choice(job.cluster.executors()))
-        elif kind == "slot":
-            kill(chance.choice(job.slots()))
-        elif kind == "application":
-            job.cluster.yarn("application", "-kill", job.application_id)
-        else:
-            job.cluster.kill_node_manager()
-            job.cluster.start_node_manager()
-            wait_until(lambda: job.cluster.get("metrics")["clusterMetrics"]["activeNodes"] == 1)
-            attempt -= 1  # its containers live on, and the job with them
-        wait_until(lambda attempt=attempt: job.goes_on(attempt))
-        job.feed()
-        print(f"{kind}: attempt {job.attempt}, {sum(job.watched.words.values())} words counted")
     job.end()
 
 

@@ -204,12 +204,17 @@ def test_the_folders_are_those_of_spark_and_an_option_reaches_its_jvm(tmp_path):
     assert hadoop_variables(Configuration({}), {}) == {}
 
 
-def test_the_driver_takes_the_address_at_which_it_reaches_yarn_and_short_paths_for_sockets(conf_dir, monkeypatch):
+def test_on_yarn_the_driver_takes_its_address_there_short_paths_for_sockets_and_forgets_losses(conf_dir, monkeypatch):
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     conf_dir(**{f"{RM}hostname": "127.0.0.1"})
     assert address_towards("yarn", 0) == "127.0.0.1"
     settings = cluster_settings(Configuration({}), "yarn", {}, 0)
-    assert settings == {"spark.driver.host": "127.0.0.1", "spark.python.unix.domain.socket.dir": "/tmp"}
+    assert settings == {
+        "spark.driver.host": "127.0.0.1",
+        "spark.python.unix.domain.socket.dir": "/tmp",
+        "spark.executor.failuresValidityInterval": "1h",
+        "spark.yarn.am.attemptFailuresValidityInterval": "1h",
+    }
 
 
 def test_a_start_that_waits_is_told_and_one_that_yarn_ends_says_why(conf_dir):

@@ -25,6 +25,9 @@ from pystate.runtime.spark.workers.python_files import paths_of
 _ELSEWHERE = ("192.0.2.1", 9)
 """An address that doesn't exist: its route is the default route."""
 _SHORT_FOLDER = "/tmp"  # noqa: S108 - of each executor's machine, as Spark takes it on other clusters; sockets are their owner's
+_FAILURES_OF_YARN = ("spark.executor.failuresValidityInterval", "spark.yarn.am.attemptFailuresValidityInterval")
+_FORGOTTEN_AFTER = "1h"
+"""By itself Spark counts lost executors and application masters for ever, and a job that runs for months ends with a few."""
 _CONNECT_S = 5.0
 _RETRY_S = 0.5
 
@@ -48,6 +51,7 @@ def cluster_settings(
     if master == YARN:
         # below a container's own folder for temporary files a socket's path would be longer than the system takes
         settings[SOCKET_FOLDER] = _SHORT_FOLDER
+        settings.update(dict.fromkeys(_FAILURES_OF_YARN, _FORGOTTEN_AFTER))
     if master.startswith(KUBERNETES):
         settings.update(kubernetes_settings(master, users))
     if "spark.driver.host" not in users and "SPARK_LOCAL_IP" not in os.environ:
