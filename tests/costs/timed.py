@@ -61,7 +61,7 @@ def words_of(keys: int, records: int = RECORDS) -> list[str]:
     return [f"word-{number % keys:05d}" for number in range(records)]
 
 
-def _measured(name: str, harness: OperatorTestHarness, turns: Iterator[Turn]) -> Measured:
+def _measured(name: str, harness: OperatorTestHarness, turns: Iterator[Turn], *, snapshots: bool = False) -> Measured:
     chain = harness._chain
 
     def run() -> None:
@@ -72,6 +72,8 @@ def _measured(name: str, harness: OperatorTestHarness, turns: Iterator[Turn]) ->
             chain.on_watermark(watermark, place)
         chain.flush_output()
         chain.finish_epoch()
+        if snapshots and chain.backend is not None:
+            chain.backend.snapshot().release()
 
     return Measured(name, RECORDS, run, harness.close)
 
@@ -88,6 +90,21 @@ def _windows(name: str, function: FieldAggregation, assigner: WindowAssigner, ba
     words = words_of(HOT)
     turns = [([_batch(harness, words, [10 * turn] * RECORDS)], 10 * turn + 9) for turn in range(RUNS)]
     return _measured(name, harness, iter(turns))
+
+
+def _kept_sessions(backend: str) -> Measured:
+    """Return a path on which each record makes the session of its key longer, and each epoch ends with a snapshot."""
+    harness = WindowOperatorTestHarness(
+        EventTimeSessionWindows(1_000),
+        _key,
+        KEY,
+        input_type=PAIR,
+        reduce_function=FieldAggregation(AccumulateType.SUM, 1),
+        state_backend=backend,
+    )
+    harness.open()
+    turns = [([_batch(harness, words_of(RECORDS), [10 * turn] * RECORDS)], 10 * turn) for turn in range(RUNS)]
+    return _measured(f"sessions with snapshots, {backend}", harness, iter(turns), snapshots=True)
 
 
 def _timers(backend: str) -> Measured:
@@ -129,5 +146,6 @@ def timed() -> Iterator[Measured]:
     yield _windows("sessions", total, EventTimeSessionWindows(10))
     yield _windows("sessions, rocksdb", total, EventTimeSessionWindows(10), "rocksdb")
     for backend in ("hashmap", "rocksdb"):
+        yield _kept_sessions(backend)
         yield _timers(backend)
         yield _interval_join(backend)

@@ -31,6 +31,8 @@ from pystate.core.api.window.triggers import (
 from pystate.core.api.window.window_functions import ProcessWindowFunction
 from pystate.core.api.window.window_operation import WindowOperation
 from pystate.core.api.window.windows import MAX_TIMESTAMP, MIN_TIMESTAMP
+from pystate.core.state.kinds.accumulators import Accumulators
+from pystate.core.state.kinds.map_states import OverlayMapState
 from pystate.runtime.slot.operators.windowing.keyed_windows_operator import is_session
 from pystate.runtime.slot.operators.windowing.session_tables import SessionTables
 from pystate.testing import WindowOperatorTestHarness
@@ -266,6 +268,37 @@ def test_each_session_of_a_key_and_each_accumulator_counts_as_memory(backend: st
                 assert harness._chain.backend.has_spilled  # type: ignore[union-attr]
             harness.end_epoch()
             assert stored_entries(harness) == 3 * len(elements)
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_sessions_stay_in_memory_after_a_snapshot_and_the_next_one_has_what_has_changed(
+    backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    store_all = Accumulators.store_all
+    monkeypatch.setattr(
+        Accumulators, "store_all", lambda self, *columns: (written.append(len(columns[0])), store_all(self, *columns))
+    )
+    with harness_of(backend) as harness:
+        harness.open()
+        harness.process_elements([(f"key {number}", 1) for number in range(100)], [1] * 100)
+        harness.end_epoch()
+        harness.snapshot(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(OverlayMapState, "items", None)  # nothing is read back, nor what the state doesn't have
+            harness.process_elements([("key 3", 1), ("key 4", 1), ("new", 1)], [5, 1, 2])
+            harness.roll_back_epoch()
+            harness.process_elements([("key 3", 1), ("key 4", 1), ("new", 1)], [5, 1, 2])
+            harness.end_epoch()
+        harness.snapshot(2)
+        assert written == [100, 3]
+        assert stored_entries(harness) == 3 * 101
+        harness.snapshot(3)
+        harness.process_watermark(MAX_TIMESTAMP)
+        harness.end_epoch()
+        assert written == [100, 3]
+        assert sorted(harness.extract_output()) == [*[1] * 99, 2, 2]
+        assert stored_entries(harness) == 0
 
 
 def test_the_end_of_an_epoch_takes_no_time_for_each_session_that_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ little-endian), payload.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Sequence
 
 from pystate.common.errors import CorruptSnapshotError, StateError
 from pystate.common.row import RowKind
@@ -65,6 +66,7 @@ NULL_KEY = bytes((TAG_NULL,))
 """The bytes of the key None, whatever the type of the others."""
 
 _ELEMENT = struct.Struct("<BI")
+_LONG_BYTES = 8
 
 
 def tag_name(tag: int) -> str:
@@ -114,6 +116,19 @@ def damaged_text() -> CorruptSnapshotError:
 def element(tag: int, payload: bytes) -> bytes:
     """Return an element of a composite key."""
     return _ELEMENT.pack(tag, len(payload)) + payload
+
+
+def long_elements(count: int) -> Callable[[Sequence[int]], bytes]:
+    """Return (so many integers of 64 bits) -> the elements of a composite key."""
+    pack = struct.Struct("<" + "BIq" * count).pack
+    heads = [TAG_LONG, _LONG_BYTES, 0] * count
+
+    def elements(values: Sequence[int]) -> bytes:
+        fields = heads[:]
+        fields[2::3] = values
+        return pack(*fields)
+
+    return elements
 
 
 def split_elements(data: bytes) -> list[tuple[int, bytes]]:

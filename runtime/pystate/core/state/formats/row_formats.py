@@ -13,7 +13,15 @@ from pystate.common.type_info import TypeInformation
 from pystate.common.type_rules import as_row, as_tuple
 from pystate.core.state.formats.composite_format import Fields
 from pystate.core.state.formats.field_checks import columns_are_right
-from pystate.core.state.formats.key_bytes import TAG_ROW, TAG_TUPLE, row_head, split_row_head, wrong_key
+from pystate.core.state.formats.key_bytes import (
+    TAG_LONG,
+    TAG_ROW,
+    TAG_TUPLE,
+    long_elements,
+    row_head,
+    split_row_head,
+    wrong_key,
+)
 from pystate.core.state.formats.type_format import Format, Right
 from pystate.core.state.not_in_columns import require
 
@@ -33,6 +41,7 @@ class TupleFormat(Fields):
         super().__init__(type_info, parts)
         self.immutable = all(part.immutable for part in parts)
         self.field_rights = self.rights if self.immutable else None
+        self._longs = long_elements(len(parts)) if all(part.tag == TAG_LONG for part in parts) else None
 
     @override
     def check(self, value: Any) -> Any:
@@ -60,6 +69,8 @@ class TupleFormat(Fields):
     def encode_key(self, value: Any) -> bytes:
         if type(value) is not tuple:
             value = self.conformed_key(as_tuple, value)
+        if self._longs is not None and len(value) == len(self.parts) and self.all_right(value):
+            return self._longs(value)  # windows, among others, at a fifth of the time
         return self.key_elements(value, self.parts)
 
     @override

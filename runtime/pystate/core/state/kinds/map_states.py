@@ -259,12 +259,17 @@ class OverlayMapState(OverlayState, MapState[Any, Any]):
         """Store entries of keys that aren't in the overlay, as of a finished epoch.
 
         Args:
-            maps: Keys, their key groups, and entries, which must be of the type.
+            maps: Keys, their key groups, and entries, which must be of the type; `ABSENT` for those to remove.
         """
         internal, stored = self._internal, self._serializer.serialize if self._to_bytes else self._checked
         self._store.put_all(
             [
-                (key, group, False, {internal(user_key): stored(value) for user_key, value in entries.items()})
+                (
+                    key,
+                    group,
+                    False,
+                    {internal(one): value if value is ABSENT else stored(value) for one, value in entries.items()},
+                )
                 for key, group, entries in maps
             ]
         )

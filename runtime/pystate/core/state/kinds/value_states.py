@@ -120,9 +120,10 @@ class OverlayValueState(OverlayState, ValueState[Any]):
             self._order += map(group_of.__getitem__, islice(overlay, before, None))
 
     def store_all(self, keys: Sequence[Hashable], key_groups: Sequence[int], values: Iterable[Any]) -> None:
-        """Store the values of keys that aren't in the overlay, as of a finished epoch."""
+        """Store the values of keys that aren't in the overlay, as of a finished epoch; None removes."""
         if not self._store.stores_objects:
-            values = map(self._bytes_of, keys, values)
+            bytes_of = self._bytes_of
+            values = [None if value is None else bytes_of(key, value) for key, value in zip(keys, values, strict=True)]
         self._store.put_all(list(zip(keys, values, strict=True)), dict(zip(keys, key_groups, strict=True)))
 
     def let_go(self, key: Hashable) -> None:

@@ -2,7 +2,8 @@
 
 A session has a single timer, at its end, and one entry in the state of merging windows, so what is only in memory is a tuple
 per session. Sessions stay in memory over epochs as far as the backend allows; they become entries of state and timers when a
-snapshot is taken, or when there are too many. Those of a key that were read from the state go back there with their epoch.
+snapshot is taken, or when there are too many. After a snapshot they are still in memory: nothing is read back, and the next
+one writes what has changed. A key whose last session has fired leaves the state with its epoch.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from pystate.core.state.keys.key_context import InternalKeyContext
 from pystate.core.state.kinds.accumulators import Accumulators
 from pystate.core.state.kinds.epoch_size import mapping_size, object_size, sample_of, scaled
 from pystate.core.state.kinds.map_states import OverlayMapState
-from pystate.core.state.kinds.overlay import EpochBuffer
+from pystate.core.state.kinds.overlay import ABSENT, EpochBuffer
 
 _FEW = 1_000
 _SESSION_BYTES = 250
 """The memory of a session besides its accumulator: tuples, and times."""
+
+_STORED_BYTES = 200
+"""The memory of a key whose sessions in the state are known."""
 
 _DUE_BYTES = 250
 """The memory of a time at which a session of some key may end."""
@@ -88,7 +92,9 @@ class SessionTables(EpochBuffer):
         self.key_groups: dict[Hashable, int] = {}
         self.running: dict[Hashable, Sessions] = {}
         self._kept: dict[Hashable, Sessions] = {}
-        self._stored: dict[Hashable, Sessions] = {}  # what the state has of keys of the running epoch
+        self._stored: dict[Hashable, Sessions] = {}  # what the state has of keys in memory
+        self._unwritten: dict[Hashable, None] = {}  # keys that finished epochs have changed since
+        self._left: dict[Hashable, Sessions] = {}  # the same of keys that the running epoch takes out of the state
         self._due: dict[int, dict[Hashable, None]] = {}  # keys by a time at which a session of theirs may end
         self._times: list[int] = []  # a heap of these times
         self._noted = 0  # how many times of keys are among them at most
@@ -100,7 +106,7 @@ class SessionTables(EpochBuffer):
         self._context = context
         self._kept_bytes = kept_bytes if accumulators.immutable else 0  # values that functions modify can't be rolled back
         with closing(pairs.all_keys()) as stored:
-            self._has_state = next(stored, None) is not None
+            self._has_others = next(stored, None) is not None  # whether the state has keys that aren't in memory
         accumulators.use_buffer(self)
         pairs.front = timers.front = self
 
@@ -114,7 +120,7 @@ class SessionTables(EpochBuffer):
         return sessions
 
     def _load(self, key: Hashable, key_group: int) -> Sessions:
-        if not self._has_state:
+        if not self._has_others:
             return ()
         read = self._accumulators.read
         found = [
@@ -125,6 +131,8 @@ class SessionTables(EpochBuffer):
             return ()
         self.key_groups[key] = key_group
         sessions = self.running[key] = self._stored[key] = tuple(sorted(found, key=_by_start))
+        for session in sessions:
+            self._add_due(key, session.end)
         return sessions
 
     def replace(self, key: Hashable, sessions: Sessions, found: Sequence[Session], merged: Session) -> None:
@@ -143,7 +151,7 @@ class SessionTables(EpochBuffer):
                     self._timers.remove(new_timer(one.end - 1, key, group, (one.start, one.end)))
             if window in windows:  # where lateness was allowed it may have fired before
                 self._timers.add(new_timer(merged.end - 1, key, group, window))
-        if not found or merged.end != found[-1].end or stored is not None:
+        if not found or merged.end != found[-1].end:
             self._add_due(key, merged.end)
 
     def _add_due(self, key: Hashable, end: int) -> None:
@@ -193,17 +201,26 @@ class SessionTables(EpochBuffer):
 
     @override
     def settle(self, *, whole: bool = False) -> None:
+        forget = whole
         whole = whole or not self._kept_bytes
-        leaving = list(self.running) if whole else list(self._stored)
-        if not leaving:
-            return
-        context = self._context
-        before = context.active_key, context.active_key_group
-        for key in leaving:
-            context.set_current_key(key, self.key_groups[key])
-            self._hand_on(key, self._stored.pop(key, ()), self.running.pop(key))
-        context.set_current_key(*before)
-        self._has_state = True
+        leaving = list(self.running) if whole else self._emptied()
+        if leaving:
+            context = self._context
+            before = context.active_key, context.active_key_group
+            for key in leaving:
+                context.set_current_key(key, self.key_groups[key])
+                old = self._stored.pop(key, ())
+                self._hand_on(key, old, self.running.pop(key) if whole else ())
+                self._left[key] = old
+            context.set_current_key(*before)
+        if whole and leaving:
+            self._has_others = True
+        if forget:
+            self._forget_kept()
+
+    def _emptied(self) -> list[Hashable]:
+        """Return the keys in the state that have no session left."""
+        return [key for key, sessions in self.running.items() if not sessions and key in self._stored]
 
     def _hand_on(self, key: Hashable, old: Sessions, new: Sessions) -> None:
         """Bring the state of the current key from its old sessions to the new ones."""
@@ -231,21 +248,30 @@ class SessionTables(EpochBuffer):
             self._kept_count += len(sessions) - len(kept.get(key, ()))
             if sessions:
                 kept[key] = sessions
+                self._unwritten[key] = None
             else:
                 kept.pop(key, None)
+                self._unwritten.pop(key, None)
         self.running.clear()
-        if kept and self._size_of(kept, self._kept_count) > self._kept_bytes:
+        self._left.clear()
+        if kept and self._size_of(kept, self._kept_count) + _STORED_BYTES * len(self._stored) > self._kept_bytes:
             self.write_back()
+            self._forget_kept()
         if len(self.key_groups) > _FEW + 2 * len(kept):
-            groups = {key: self.key_groups[key] for key in kept}
+            groups = {key: self.key_groups[key] for key in self._kept}
             self.key_groups.clear()  # other objects keep a reference to this dict
             self.key_groups.update(groups)
         self._committed = True
 
     @override
     def drop(self) -> None:
+        for key in [*self.running, *self._left]:
+            if key not in self._kept:
+                self._stored.pop(key, None)
+            elif key in self._left:
+                self._stored[key] = self._left[key]
         self.running.clear()
-        self._stored.clear()
+        self._left.clear()
         if self._committed and self._noted <= _MOST_DUE * self._kept_count:
             self._committed = False
             return
@@ -257,33 +283,58 @@ class SessionTables(EpochBuffer):
 
     @override
     def write_back(self) -> None:
-        if not self._kept:
-            return
-        addresses, key_groups, accumulators, timers, pairs, fired_or_merged = [], [], [], [], [], []
-        for key, sessions in self._kept.items():
-            group = self.key_groups[key]
-            windows = [(one.start, one.end) for one in sessions]
-            for window, one in zip(windows, sessions, strict=True):
-                addresses.append((key, window))
-                key_groups.append(group)
-                accumulators.append(one.accumulator)
-                timers.append(new_timer(one.end - 1, key, group, window))
-            pairs.append((key, group, dict(zip(windows, windows, strict=True))))
+        addresses: list[Hashable] = []
+        key_groups: list[int] = []
+        accumulators: list[Any] = []
+        timers, pairs, fired_or_merged = [], [], []
+        kept, stored, groups = self._kept, self._stored, self.key_groups
+        for key in self._unwritten:
+            sessions, old = kept[key], stored.get(key, ())
+            if old is sessions:  # it was only read
+                continue
+            group = groups[key]
+            entries: dict[Window, Any] = {}
+            written = []
+            for start, end, accumulator, place in sessions:
+                window = (start, end)
+                written.append(Session(start, end, accumulator, place or window))
+                entries[window] = place or window
+                addresses.append((key, place or window))
+                accumulators.append(accumulator)
+                timers.append(new_timer(end - 1, key, group, window))
+            if old:
+                places = set(entries.values())
+                for start, end, _, place in old:  # their timers have gone with the epochs that changed them
+                    entries.setdefault((start, end), ABSENT)
+                    if place not in places:
+                        addresses.append((key, place))
+                        accumulators.append(None)
+            key_groups += [group] * (len(addresses) - len(key_groups))
+            pairs.append((key, group, entries))
+            stored[key] = kept[key] = tuple(written)  # of a key that is there
             if key in self.running:
-                stored = [one._replace(state_window=window) for one, window in zip(sessions, windows, strict=True)]
-                self._stored[key] = tuple(stored)
                 present = {(one.start, one.end) for one in self.running[key]}
-                for window in windows:
-                    if window not in present:
-                        fired_or_merged.append(new_timer(window[1] - 1, key, group, window))
+                for start, end, *_ in sessions:
+                    if (start, end) not in present:
+                        fired_or_merged.append(new_timer(end - 1, key, group, (start, end)))
+        self._unwritten.clear()
+        if not pairs:
+            return
         self._accumulators.store_all(addresses, key_groups, accumulators)
         self._pairs.store_all(pairs)
         self._timers.store_all(timers)
         for timer in fired_or_merged:  # by the running epoch
             self._timers.remove(timer)
+
+    def _forget_kept(self) -> None:
+        """Forget what is kept of finished epochs; the state has it."""
+        for key in self._kept:
+            if key not in self.running:
+                self._stored.pop(key, None)
+        self._has_others |= bool(self._kept)
         self._kept = {}
         self._kept_count = 0
-        self._has_state = True
+        self._unwritten.clear()
         if not self.running:
             self._forget_due()
 
