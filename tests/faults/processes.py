@@ -95,6 +95,12 @@ def descendants(ancestor: int) -> list[int]:
     return found
 
 
+def slots_below(ancestor: int) -> list[int]:
+    """Return the Python workers below a process that serve as slots; daemons that fork them listen, too."""
+    forked = [pid for pid in descendants(ancestor) if _FORKS in command_of(pid) and _FORKS in parent(pid)]
+    return [pid for pid in forked if is_slot(pid)]
+
+
 def command_of(pid: int) -> str:
     """Return a process's command line."""
     with contextlib.suppress(OSError):
