@@ -7,11 +7,38 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.exceptions import NoSuchTableError, ServiceUnavailableError
 
-from pystate.common.errors import PystateError
+from pystate.common.errors import ExternalSystemError, PystateError
+from pystate.connectors.iceberg.iceberg_catalog import IcebergCatalog
 from tests.connectors.lakehouse.tables import IcebergTablesByRest
 from tests.connectors.lakehouse.test_joint_commits import Job, words
 from tests.servers.iceberg_catalog import FaultyWay, IcebergRestServer, iceberg_server  # noqa: F401 - a fixture
+
+AWAY = {
+    "rest": {"type": "rest", "uri": "http://127.0.0.1:1"},
+    "sql": {"type": "sql", "uri": "postgresql+psycopg://127.0.0.1:1/none?connect_timeout=5", "warehouse": "file:///none"},
+}
+
+
+@pytest.mark.parametrize("kind", AWAY)
+def test_a_catalog_that_is_away_is_no_fault_of_the_program(kind):
+    with pytest.raises(ExternalSystemError, match="The catalog of Iceberg's tables doesn't answer: ") as failed:
+        IcebergCatalog("c", AWAY[kind]).load_table("db.t")
+    assert failed.value.where == "catalog c"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_away"), [(ServiceUnavailableError, True), (NoSuchTableError, False), (OSError, False)]
+)
+def test_a_catalog_that_is_overloaded_is_none_either(tmp_path, monkeypatch, error, is_away):
+    def fail(*_):
+        raise error("no")
+
+    catalog = IcebergCatalog("c", {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}"})
+    monkeypatch.setattr(catalog.open(), "load_table", fail)
+    with pytest.raises(ExternalSystemError if is_away else error):
+        catalog.load_table("db.t")
 
 
 def lost(_send: Any, _server: Any) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from pystate.common.errors import JobGraphError
+from pystate.common.errors import ExternalSystemError, JobGraphError
 from pystate.connectors.client_package import missing_client
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
 
 
 NEEDED = "Iceberg tables need the package pyiceberg, which isn't installed."
+_SHOWN = 500
+_AWAY = {"requests": ("ConnectionError", "Timeout"), "sqlalchemy.exc": ("OperationalError", "InterfaceError")}
+"""Errors of packages that only some catalogs need, and that are there where one has raised them."""
 
 
 class IcebergCatalog:
@@ -42,6 +48,7 @@ class IcebergCatalog:
 
         Raises:
             JobGraphError: pyiceberg isn't installed.
+            ExternalSystemError: It doesn't answer.
         """
         if self._catalog is None:
             try:
@@ -51,8 +58,48 @@ class IcebergCatalog:
             try:
                 self._catalog = load_catalog(self.name, **self._properties)
             except Exception:  # of a SQL catalog whose tables another process makes at the same time
-                self._catalog = load_catalog(self.name, **self._properties)
+                with self._answers():
+                    self._catalog = load_catalog(self.name, **self._properties)
         return self._catalog
+
+    def load_table(self, identifier: str) -> Table:
+        """Return a table as it is now.
+
+        Raises:
+            NoSuchTableError: There is none.
+            ExternalSystemError: The catalog doesn't answer.
+        """
+        catalog = self.open()
+        with self._answers():
+            return catalog.load_table(identifier)
+
+    @contextmanager
+    def _answers(self) -> Iterator[None]:
+        """Tell a catalog that is away from what the program does wrong: the first may come back."""
+        try:
+            yield
+        except Exception as error:
+            if not _is_away(error):
+                raise
+            message = f"The catalog of Iceberg's tables doesn't answer: {str(error) or type(error).__name__}"
+            hint = "start it, or look at the catalog's uri"
+            raise ExternalSystemError(message[:_SHOWN], where=f"catalog {self.name}", hint=hint) from error
+
+
+def _is_away(error: Exception) -> bool:
+    """Return whether an error is one of the network, of a server that is overloaded, or of a database that is away."""
+    from pyiceberg.exceptions import ServerError, ServiceUnavailableError, TooManyRequestsError
+
+    found: list[type[BaseException]] = [
+        ConnectionError,
+        TimeoutError,
+        ServerError,
+        ServiceUnavailableError,
+        TooManyRequestsError,
+    ]
+    for module, names in _AWAY.items():
+        found += [getattr(sys.modules[module], name) for name in names if module in sys.modules]
+    return isinstance(error, tuple(found))
 
 
 def checked_identifier(identifier: str, what: str) -> str:

@@ -41,13 +41,12 @@ class IcebergReading(SourceTable):
     """
 
     def __init__(self, catalog: IcebergCatalog, identifier: str) -> None:
-        found = catalog.open()
         from pyiceberg.exceptions import NoSuchTableError
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         self.name = identifier
         try:
-            self._table: Table = found.load_table(identifier)
+            self._table: Table = catalog.load_table(identifier)
         except NoSuchTableError as error:
             message = "The catalog has no such table."
             raise ConfigurationError(message, where=identifier, hint="a sink makes it: start that job first") from error

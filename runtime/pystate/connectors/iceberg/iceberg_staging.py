@@ -49,7 +49,7 @@ class IcebergStaging(StagingTable):
         from pyiceberg.io.pyarrow import schema_to_pyarrow
 
         self.name = identifier
-        self.table: Table = catalog.open().load_table(identifier)
+        self.table: Table = catalog.load_table(identifier)
         self.identity = str(self.table.metadata.table_uuid)
         self.schema = schema_to_pyarrow(self.table.schema(), include_field_ids=False)
 
