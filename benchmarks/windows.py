@@ -34,7 +34,7 @@ import time
 from pathlib import Path
 
 import pyspark
-from processes import processors_s
+from processes import ProcessorTime
 from pyspark.sql import functions as f
 from pyspark.sql.streaming import StatefulProcessor
 
@@ -260,8 +260,10 @@ class Side:
 
     def measure(self, folder, kind):
         """Return seconds on the clock, and of all processors."""
-        used, started = processors_s(), time.perf_counter()
-        return self.run(folder, kind, None) or (time.perf_counter() - started, processors_s() - used)
+        started = time.perf_counter()
+        with ProcessorTime() as used:
+            measured = self.run(folder, kind, None)
+        return measured or (time.perf_counter() - started, used.seconds)
 
     def state(self, folder, kind, where):
         if self._state is not None:
@@ -317,7 +319,8 @@ def report(kind, sides, measured, options, root):
     of_spark = next((cost for name, (_, _, cost) in costs.items() if name.startswith("Spark")), None)
     for name, (seconds, rate, cost) in costs.items():
         share = share_of(name, options)
-        size = sides[name].state(root / f"all-{share}", kind, root / f"{kind}-{name}")
+        checkpoints = root / f"{kind}-{name}".replace(", ", "-").replace(" ", "-")  # a URI of which is its path
+        size = sides[name].state(root / f"all-{share}", kind, checkpoints)
         beside = "" if of_spark is None else f"{of_spark / cost:.2f}"
         figures = f"{options.rows // share:,} | {seconds:.1f} | {rate:,.0f} | {cost:.1f} | {beside} | {size:,}"
         print(f"| {kind} | {name} | {figures} |")
