@@ -13,8 +13,6 @@ DOCS_VENV := build/docs-venv
 RELEASE_TOOLS := build/release-tools
 WHEELHOUSE := build/wheelhouse
 LIMIT ?= 1800
-# how often a test that fails is tried again: each one is named in the summary (RERUN), and is an issue to be mended
-RERUNS ?= 0
 SERVERS := hadoop flink kafka spark-kafka yarn kubernetes registry iceberg debezium
 PYFLINK := build/pyflink
 PYFLINK_PYTHON ?= python3.11
@@ -82,7 +80,7 @@ peers: setup $(PYFLINK)/.complete $(PEERS)/.complete ## Count per key here, in S
 
 test: setup ## Lint, types and tests, but the slow ones and those that are left to CI, tests/thorough.txt (THOROUGH=1: those, too)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync types lint build/collected
-	$(BIN)/python -m pytest -m "not slow" $(if $(THOROUGH),,--quick) --reruns $(RERUNS) $(PARALLEL)
+	$(BIN)/python -m pytest -m "not slow" $(if $(THOROUGH),,--quick) $(PARALLEL)
 
 # compile the tests once: else each process of the first run would, with their assertions, at the same time as all others
 build/collected: $(INSTALLED)
@@ -97,7 +95,7 @@ test-slow: setup class-data ## The slow tests only
 	$(BIN)/python -m pytest -m slow
 
 test-slow-in-ci: setup class-data ## Those of tests/slow_in_ci.txt that fit into LIMIT seconds
-	$(BIN)/python -m pytest --reruns $(RERUNS) --slow-in-ci $(LIMIT)
+	$(BIN)/python -m pytest --slow-in-ci $(LIMIT)
 
 test-all: ## All tests
 	@$(MAKE) --no-print-directory test THOROUGH=1

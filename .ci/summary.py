@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-ORDER = ("failed", "passed", "skipped", "deselected", "xfailed", "xpassed", "warnings", "errors", "rerun")
+ORDER = ("failed", "passed", "skipped", "deselected", "xfailed", "xpassed", "warnings", "errors")
 COLORS = re.compile(r"\x1b\[[0-9;]*m")
 LINE = re.compile(r"(?m)^=*\s*((?:\d+ [a-z]+(?:, )?)+|no tests ran) in ([0-9.]+)s\b.*$")
 

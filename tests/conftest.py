@@ -87,9 +87,6 @@ def pytest_configure_node(node):
 
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):
-    for report in terminalreporter.stats.get("rerun", []):  # else nobody would learn why it needed a second try
-        terminalreporter.write_sep("_", f"first try of {report.nodeid}")
-        terminalreporter.write_line(report.longreprtext)
     if config.stash[FILES] is not None and exitstatus == pytest.ExitCode.TESTS_FAILED:
         terminalreporter.write_line(f"files of the tests that failed, until the next run: {config.stash[FILES]}")
 

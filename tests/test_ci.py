@@ -68,26 +68,15 @@ BROKEN = "F\n== 2 failed, 1 passed in 3.00s ==\n"
 def test_it_ends_with_the_sum_of_both_runs_and_fails_where_one_does(ci, fast, slow, code, last):
     status, lines, calls = ci(fast=fast, slow=slow)
     assert (status, lines[-1]) == (code, last)
-    assert calls[:4] == ["servers", "docs", "test THOROUGH=1 RERUNS=1", "class-data"]
+    assert calls[:4] == ["servers", "docs", "test THOROUGH=1", "class-data"]
     what, _, limit = calls[4].partition("LIMIT=")
-    assert what == f"{SLOW} RERUNS=1 "
+    assert what == f"{SLOW} "
     assert 3600 - 60 <= int(limit) <= 3600, "what is left of sixty minutes"
 
 
 def test_without_tests_there_is_no_summary_and_nothing_more_is_run(ci):
     status, lines, calls = ci(fast=("E501 Line too long\nFound 3 errors in 2.0s\n", 2))
-    assert (status, lines[-1], calls) == (2, "Found 3 errors in 2.0s", ["servers", "docs", "test THOROUGH=1 RERUNS=1"])
-
-
-def test_what_needed_a_second_try_is_counted_and_named(ci):
-    again = "R.\nRERUN tests/a.py::test_b\n=== 40 passed, 1 rerun in 3.00s ===\n"
-    status, lines, _ = ci(fast=(again, 0), slow=(again.replace("test_b", "test_c"), 0))
-    assert status == 0
-    assert lines[-3:] == [
-        "tried twice: tests/a.py::test_b",
-        "tried twice: tests/a.py::test_c",
-        "====== 80 passed, 2 rerun in 6.00s ======",
-    ]
+    assert (status, lines[-1], calls) == (2, "Found 3 errors in 2.0s", ["servers", "docs", "test THOROUGH=1"])
 
 
 def test_the_selection_fits_into_its_time():
