@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -79,17 +79,16 @@ def test_of_many_writers_of_one_term_none_is_lost_to_a_reader(folder):
         for number in range(5):
             files.write("term.json", f"{writer}-{number}".encode())
 
-    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(3)]
-    for thread in threads:
-        thread.start()
     seen = []
-    while any(thread.is_alive() for thread in threads):
-        try:
-            seen.append(FencedFiles(*folder, 1).read("term.json"))
-        except FileNotFoundError:
-            assert not seen, "a file that was there is gone"
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as threads:
+        writers = [threads.submit(write, writer) for writer in range(3)]
+        while not all(writer.done() for writer in writers):
+            try:
+                seen.append(FencedFiles(*folder, 1).read("term.json"))
+            except FileNotFoundError:
+                assert not seen, "a file that was there is gone"
+    for writer in writers:
+        writer.result()
 
     assert FencedFiles(*folder, 1).read("term.json").endswith(b"-4")
     assert len(entries(folder)) <= 3
