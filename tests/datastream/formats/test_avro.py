@@ -262,6 +262,16 @@ def test_bytes_that_are_damaged_are_refused_with_the_reason(reason):
             reads.deserialize(number(1) + data)
 
 
+@pytest.mark.parametrize("item", ["null", {"type": "fixed", "name": "F", "size": 0}, json.loads(schema(name="Empty"))])
+def test_a_few_bytes_do_not_make_an_array_of_any_size(item):
+    reads = AvroDeserializationSchema.for_generic(schema({"name": "v", "type": {"type": "array", "items": item}}))
+
+    assert len(reads.deserialize(numbers(60_000, 5_000, 0))["v"]) == 65_000
+    for data in (numbers(10**9, 0), numbers(60_000, 6_000, 0), numbers(-(10**9), 0, 0)):
+        with pytest.raises(RecordError, match=r"\d+ items of an array have no bytes"):
+            reads.deserialize(data)
+
+
 def test_a_block_with_its_size_is_read():
     text = schema({"name": "v", "type": LONGS}, {"name": "m", "type": {"type": "map", "values": UNION}})
     data = numbers(-2, 2, 1, 2, 1, 3, 0, -1, 4) + number(1) + b"k" + numbers(1, 7, 0)

@@ -9,6 +9,8 @@ Check = Callable[[bytes, int], int]
 """Takes bytes and where a datum begins in them; returns where it ends."""
 _FIXED_BYTES = {"null": 0, "float": 4, "double": 8}
 _MOST_ITEMS = (1 << 31) - 1
+_MOST_EMPTY = 1 << 16
+"""How many items without a byte, such as nulls, an array may have: a few bytes that are damaged claim any number."""
 _UNCHECKED = frozenset(["null", "int", "long", "float", "double", "bytes", "string", "fixed"])
 
 
@@ -16,7 +18,8 @@ def checks_of(parsed: Any) -> Check | None:
     """Return what checks data of a schema, as fastavro has it; None where fastavro looks at all that there is.
 
     The check raises a ValueError for an index that a union or an enum doesn't have, for a boolean that is neither 0 nor 1,
-    and for a block of an array or map whose size isn't what it says; and an IndexError where the bytes end too early.
+    for a block of an array or map whose size isn't what it says, and for many items without a byte; and an IndexError where
+    the bytes end too early.
     """
     checks = _Checks(parsed)
     check = checks.of(parsed)
@@ -175,6 +178,7 @@ def _blocks(item: Check, kind: str) -> Check:
     """Return the check of an array or map: blocks of items; one whose count is below 0 says its size in bytes."""
 
     def check(data: bytes, at: int) -> int:
+        empty = 0
         while True:
             count, at = _number(data, at)
             if count == 0:
@@ -187,7 +191,13 @@ def _blocks(item: Check, kind: str) -> Check:
                 message = f"a block of {kind} has {count} items"
                 raise ValueError(message)
             began = at
-            for _ in range(count):
+            at = item(data, at)
+            if at == began:
+                empty += count
+                if empty > _MOST_EMPTY:
+                    message = f"{empty} items of an {kind} have no bytes"
+                    raise ValueError(message)
+            for _ in range(count - 1):
                 at = item(data, at)
             if size is not None and at - began != size:
                 message = f"a block of {kind} says that its {count} items have {size} bytes, and they have {at - began}"
