@@ -20,6 +20,7 @@ from pystate.common.configuration.configuration import Configuration
 from pystate.common.configuration.file_system_settings import HdfsSettings, initialize
 from pystate.common.configuration.groups.file_system_options import HdfsClient
 from pystate.common.errors import SnapshotError
+from pystate.core.file_systems.file_stores import HdfsStore
 from pystate.core.file_systems.hdfs import hdfs_file_system
 from pystate.core.snapshot.storage.snapshot_location import SnapshotLocation, parse_location
 from tests.core.file_systems.conftest import Place
@@ -233,15 +234,24 @@ def test_a_rename_that_came_to_nothing_is_an_error(name_nodes: Any) -> None:
     node.answers.append((200, {"boolean": False}))
     with pytest.raises(FileExistsError):
         reached_at(address).mv("/a", "/b")
-    in_the_meantime = [(200, {"boolean": False}), (404, remote("FileNotFoundException"))]  # another one had the name
-    node.answers += [*in_the_meantime, (200, {"boolean": True})]
-    reached_at(address).mv("/a", "/b")
-    node.answers += in_the_meantime * 3
+    node.answers += [(200, {"boolean": False}), (404, remote("FileNotFoundException"))]
     with pytest.raises(OSError, match="did not rename"):
         reached_at(address).mv("/a", "/b")
     node.answers.append((200, {"boolean": False}))
     with pytest.raises(OSError, match="did not make"):
         reached_at(address).makedirs("/a", exist_ok=True)
+
+
+def test_a_name_that_was_taken_when_it_was_asked_for_is_asked_for_again(name_nodes: Any) -> None:
+    (address, node) = name_nodes[0]
+    gone = (404, remote("FileNotFoundException"))
+    node.answers += [(200, {"boolean": False}), gone, gone, (200, {"boolean": True})]
+    HdfsStore(reached_at(address)).rename_new("/a", "/b")
+    assert node.answers == []
+    node.answers += [(200, {"boolean": False}), gone, gone] * 3
+    with pytest.raises(OSError, match="did not rename"):
+        HdfsStore(reached_at(address)).rename_new("/a", "/b")
+    assert node.answers == []
 
 
 def test_bytes_that_are_missing_are_noticed(name_nodes: Any) -> None:

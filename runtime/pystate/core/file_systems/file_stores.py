@@ -24,6 +24,7 @@ from pystate.core.file_systems.local_files import LocalFolder, open_new
 
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EXDEV)
 _CONFLICTS = 5
+_RENAMES = 3
 
 
 class HeldFolder(Protocol):
@@ -300,14 +301,19 @@ class HdfsStore(Store):
         Raises:
             FileExistsError: It isn't.
         """
-        try:
-            self.fs.mv(temporary, final)
-        except FileExistsError:
-            raise
-        except OSError:
-            if self.exists(final):
-                raise _taken(final) from None
-            raise
+        for left in reversed(range(_RENAMES)):
+            try:
+                self.fs.mv(temporary, final)
+            except FileExistsError:
+                raise
+            except OSError:
+                if self.exists(final):
+                    raise _taken(final) from None
+                if not left:
+                    raise
+                # what had the name may be gone since the name node was asked
+            else:
+                return
 
 
 class S3Store(Store):

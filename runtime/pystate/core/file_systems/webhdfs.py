@@ -26,7 +26,6 @@ BLOCK_BYTES = 16 << 20
 
 _BROKEN_STATUSES = (502, 503, 504)
 _STANDBY = "StandbyException"
-_RENAMES = 3
 _ERRORS: dict[str, type[OSError]] = {
     "FileNotFoundException": FileNotFoundError,
     "FileAlreadyExistsException": FileExistsError,
@@ -220,12 +219,10 @@ class WebHdfsFileSystem(StrictExistence, WebHDFS):  # type: ignore[misc]
         Raises:
             FileExistsError: It isn't free.
         """
-        for _try in range(_RENAMES):
-            if self._call("RENAME", "put", path1, destination=path2).json()["boolean"]:
-                return
-            if self.exists(path2):
-                raise FileExistsError(errno.EEXIST, "it is there already", path2)
-            # what had the name may be gone since the name node was asked
+        if self._call("RENAME", "put", path1, destination=path2).json()["boolean"]:
+            return
+        if self.exists(path2):
+            raise FileExistsError(errno.EEXIST, "it is there already", path2)
         raise OSError(errno.EIO, "the name node did not rename it", path1)
 
     def rm(self, path: str, recursive: bool = False, **_: Any) -> None:
