@@ -7,6 +7,7 @@ import math
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 from pystate.common.errors import PystateError
@@ -46,18 +47,19 @@ class _DebeziumSchema(ChangeSchema):
         "source.properties": (Types.MAP(Types.STRING(), Types.STRING()), lambda change: object_of(change, "source")),
     }
 
-    def __init__(
-        self,
-        type_info: TypeInformation,
-        *,
-        metadata: Mapping[str, str] | None = None,
-        ignore_parse_errors: bool = False,
-    ) -> None:
-        super().__init__(type_info, metadata=metadata, ignore_parse_errors=ignore_parse_errors)
-        types = dict(zip(type_info.row_names, type_info.elements, strict=True))
-        self._columns = [name for name in types if name not in self._metadata]
-        self._dates = [name for name in self._columns if types[name].kind is TypeKind.SQL_DATE]
-        self._instants = [name for name in self._columns if types[name].kind is TypeKind.INSTANT]
+    @cached_property
+    def _columns(self) -> dict[str, TypeKind]:
+        """The kinds of the columns of the table, by name."""
+        fields = zip(self._type_info.row_names, self._type_info.elements, strict=True)
+        return {name: field.kind for name, field in fields if name not in self._metadata}
+
+    @cached_property
+    def _dates(self) -> list[str]:
+        return [name for name, kind in self._columns.items() if kind is TypeKind.SQL_DATE]
+
+    @cached_property
+    def _instants(self) -> list[str]:
+        return [name for name, kind in self._columns.items() if kind is TypeKind.INSTANT]
 
     @override
     def _rows(self, change: dict[str, Any]) -> Iterator[Row]:
