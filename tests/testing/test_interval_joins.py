@@ -214,7 +214,7 @@ def test_pairs_come_in_the_order_of_a_walk_over_all_that_waits(backend: str, mem
 
 def test_what_is_remembered_of_times_is_bounded() -> None:
     state: dict[int, Any] = {}
-    times = BufferedTimes(state, 2_000)  # type: ignore[arg-type]  # of which it asks the keys only
+    times = BufferedTimes(state.keys, 2_000)
     for number in range(1_000):
         state.clear()
         state.update(dict.fromkeys(range(number, number + 20)))

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable
-from typing import Any
-
-from pystate.core.api.state import MapState
+from collections.abc import Callable, Hashable, Iterable
 
 _KEY_BYTES = 300
 """The memory of a key besides its timestamps: a place in a dict, the key, and an array."""
@@ -23,12 +20,12 @@ class BufferedTimes:
     """The timestamps of a buffer, by key.
 
     Args:
-        buffer: The elements of the current key by timestamp.
+        read: Returns the timestamps of the current key, in any order.
         most_bytes: About how much memory they may take.
     """
 
-    def __init__(self, buffer: MapState[int, Any], most_bytes: int) -> None:
-        self._buffer = buffer
+    def __init__(self, read: Callable[[], Iterable[int]], most_bytes: int) -> None:
+        self._read = read
         self._most_bytes = most_bytes
         self._times: dict[Hashable, array[int]] = {}
         self._bytes = 0
@@ -43,12 +40,12 @@ class BufferedTimes:
         """
         times = self._times.get(key)
         if times is None:
-            times = self._read(key)
+            times = self._load(key)
         start = bisect_left(times, lower)
         return times[start : bisect_right(times, upper, start)]
 
-    def _read(self, key: Hashable) -> array[int]:
-        times = array("q", sorted(self._buffer.keys()))
+    def _load(self, key: Hashable) -> array[int]:
+        times = array("q", sorted(self._read()))
         if self._bytes > self._most_bytes:
             self.clear()
         self._bytes += _KEY_BYTES + _TIME_BYTES * len(times)

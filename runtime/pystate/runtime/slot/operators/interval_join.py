@@ -119,7 +119,7 @@ class IntervalJoin:
             cast("MapState[int, list[Any]]", backend.get_partitioned_state(_buffer(name, type_info)))
             for name, type_info in zip(BUFFERS, input_types, strict=True)
         ]
-        times = [BufferedTimes(buffer, backend.kept_bytes // len(buffers)) for buffer in buffers]
+        times = [BufferedTimes(buffer.keys, backend.kept_bytes // len(buffers)) for buffer in buffers]
         self._keys = backend.key_context
         self._left = _Side(buffers[0], times[0], lower, upper, CLEANUP_NAMESPACES[0], operation.left_late_tag)
         self._right = _Side(buffers[1], times[1], -upper, -lower, CLEANUP_NAMESPACES[1], operation.right_late_tag)
